@@ -13,11 +13,16 @@ from kseg.carve.images import Images
 from kseg.carve.runs import Runs
 from kseg.carve.scan import FoundBatches, find_batches
 from kseg.errors import UsageError
-from kseg.log.partition import PartitionLog
+from kseg.log.partition import METADATA_TOPIC, PartitionLog
 from kseg.system.shared_work import OnRead
 
 LEAST_EQUAL = 2
 """Equal data batches that prove a name. A transaction marker proves nothing: two partitions can have the same."""
+
+CARVED_METADATA = f"{METADATA_TOPIC}-0.carved"
+"""The directory of a carved metadata log. Under its own name, commands would take it for the metadata of the carved
+partitions, and leave out topics that it says are deleted.
+"""
 
 
 class NameKind(StrEnum):
@@ -184,7 +189,8 @@ def named_partitions(
             found.append(partition)
         else:
             _add(runs, of_name.setdefault(name.directory, []), partition)
-    for directory, apart in of_name.items():
+    for wanted, apart in of_name.items():
+        directory = CARVED_METADATA if wanted == f"{METADATA_TOPIC}-0" else wanted
         for number, partition in enumerate(apart, 1):
             found.append(partition._replace(directory=directory if number == 1 else f"{directory}.{number}"))
     return sorted(found, key=lambda partition: partition.number)

@@ -13,6 +13,7 @@ from tests.carve.test_names import write_copy
 from tests.commands.test_carve import carve, carved_logs, evidence
 from tests.golden import ROOT
 from tests.kernel.made import BatchHeader, Record, batch
+from tests.run import kseg
 
 BLOCK = 4096
 LOGS = ROOT / "logs"
@@ -29,6 +30,7 @@ def internal_directories(directory: Path) -> dict[str, bytes]:
     for name, content in sorted(carved_logs(directory).items()):
         folder = name.split("/")[0]
         if not folder.startswith("carved-"):
+            folder = folder.removesuffix(".carved")
             found[folder] = found.get(folder, b"") + content
     return found
 
@@ -56,6 +58,14 @@ def test_a_log_directory_of_the_cluster_tells_the_number_of_partitions(tmp_path:
     assert internal_directories(tmp_path) == originals("4.3.1")
     names = {line["directory"]: line for line in evidence(tmp_path) if line["type"] == "name"}
     assert names["__consumer_offsets-1"]["topicIds"] == ["MlPitwz4Q8qS2lBjl2141w"]
+
+
+def test_the_carved_metadata_is_not_taken_for_that_of_the_carved_partitions(tmp_path: Path) -> None:
+    carve(tmp_path, disk_of(sorted((LOGS / "4.3.1").rglob("*.log"))))
+    assert (tmp_path / "carved/__cluster_metadata-0.carved").is_dir()
+    assert kseg(["metadata", "carved"], tmp_path).stdout == b""
+    (tmp_path / "carved/__cluster_metadata-0.carved").rename(tmp_path / "carved/__cluster_metadata-0")
+    assert b"CONTROLLER" in kseg(["metadata", "carved"], tmp_path).stdout
 
 
 def commits(name: str, groups: Iterable[str]) -> Log:

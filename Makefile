@@ -24,7 +24,7 @@ FUZZ :=# other options of tests/fuzz
 # CI demands the compiled kernel by KSEG_KERNEL=fast; otherwise the tests use the built kernel. They start kseg hundreds
 # of times, so Python keeps its compiled modules even if the environment forbids it.
 PYTEST = PYTHONDONTWRITEBYTECODE= KSEG_KERNEL="$${KSEG_KERNEL:-$$(cat $(KERNEL))}" $(VENV_PYTHON) -m pytest
-LOCAL := not kafka and not cluster and not spark and not go and not browser and not tmux and not stores and not lake
+LOCAL := not kafka and not cluster and not spark and not go and not browser and not tmux and not stores and not lake and not disks
 PATIENT := --timeout 3600 -o faulthandler_timeout=4000# brokers and clusters are slow
 
 .PHONY: help demo demo-spark test test-asan test-install test-faults fuzz fuzz-serve load-serve lint check docs site test-kafka test-browser test-go \
@@ -96,6 +96,9 @@ test-asan: $(WATCHED) ## Run the golden files and the kernel's tests under Addre
 test-carve: $(DEVELOPMENT) ## Carve large made images of 10 to 200 partitions, and print what came back
 	$(VENV_PYTHON) -m tests.carve.table
 
+test-carve-live: $(DEVELOPMENT) ## Delete a real broker's topics on ext4 and xfs, and carve them; needs root, Java, mkfs.xfs
+	$(PYTEST) $(PATIENT) -m disks tests/live/test_carved_disks.py $(TESTS)
+
 INSTALLS :=# other options of tools/try_installs.py
 test-install: $(DIST) ## Build twice, then install into empty environments of each Python here, and test there; needs the network
 	$(VENV_PYTHON) tools/try_installs.py $(INSTALLS)
@@ -134,7 +137,7 @@ site: $(SITE) ## Make the site from docs/ in build/site/: open build/site/index.
 	NO_MKDOCS_2_WARNING=1 $(VENV_PYTHON) -m mkdocs build -q
 
 test-kafka: $(DEVELOPMENT) ## Run the tests, also tests that need Java and the real Kafka
-	$(PYTEST) $(PATIENT) -m 'not spark and not cluster and not go and not browser and not tmux and not exhaustive and not stores and not lake' $(TESTS)
+	$(PYTEST) $(PATIENT) -m 'not spark and not cluster and not go and not browser and not tmux and not exhaustive and not stores and not lake and not disks' $(TESTS)
 
 test-browser: $(BROWSER) site ## Run the tests that open reports and the site in Chromium, which must be installed
 	$(PYTEST) -n auto tests/report tests/site -m browser $(TESTS)

@@ -338,7 +338,15 @@ class LocalDestination:
         """Move a file."""
         _check_name(name, self.url)
         with self._new_folders(target), suppress(FileNotFoundError):
-            _repeat(lambda: None if self._status(name) is None else self._move(name, target))
+            _repeat(lambda: self._move_existing(name, target))
+
+    def _move_existing(self, name: str, target: str) -> None:
+        """Move a file, if it exists."""
+        try:
+            self._move(name, target)
+        except FileNotFoundError:
+            if self._status(name) is not None:  # the target's folder was missing
+                raise
 
     def _move(self, name: str, target: str) -> None:
         held = self._open_held()

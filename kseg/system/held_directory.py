@@ -5,7 +5,7 @@ import os
 import stat
 import weakref
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from kseg.errors import KsegError, OpenError, SwappedError
@@ -77,17 +77,27 @@ class HeldDirectory:
         """Open a directory below. Raises LinkError, or OSError if it doesn't exist or can't be created."""
         descriptor = os.dup(self.descriptor)
         try:
-            for depth, part in enumerate(parts, 1):
-                if make:
-                    with suppress(FileExistsError):
-                        os.mkdir(part, dir_fd=descriptor)
-                with self._refusing_links(descriptor, part, parts[:depth]):
-                    below = os.open(part, _BELOW, dir_fd=descriptor)
+            for depth in range(1, len(parts) + 1):
+                below = self._open_folder(descriptor, parts[:depth], make=make)
                 os.close(descriptor)
                 descriptor = below
             yield descriptor
         finally:
             os.close(descriptor)
+
+    def _open_folder(self, above: int, parts: Sequence[str], *, make: bool = False) -> int:
+        """Open the last of some folders by the descriptor of the one above; raises as `folder`."""
+        try:
+            return os.open(parts[-1], _BELOW, dir_fd=above)
+        except FileNotFoundError:
+            if not make:
+                raise
+        except OSError as error:
+            self._refuse_link(error, above, parts)
+            raise
+        with suppress(FileExistsError):
+            os.mkdir(parts[-1], dir_fd=above)
+        return self._open_folder(above, parts)
 
     @contextmanager
     def place(self, name: str, *, make: bool = False) -> Iterator[tuple[int, str]]:
@@ -104,8 +114,12 @@ class HeldDirectory:
     def open_file(self, name: str) -> int:
         """Open a file to read. Raises LinkError, or OpenError if it can't be opened or isn't a regular file."""
         try:
-            with self.place(name) as (folder, last), self._refusing_links(folder, last, [name]):
-                descriptor = os.open(last, _TO_READ, dir_fd=folder)
+            with self.place(name) as (folder, last):
+                try:
+                    descriptor = os.open(last, _TO_READ, dir_fd=folder)
+                except OSError as error:
+                    self._refuse_link(error, folder, name.split("/"))
+                    raise
         except OSError as error:
             raise OpenError(f"can't be opened: {error.strerror}", self.path / name) from error
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -126,24 +140,33 @@ class HeldDirectory:
 
         Raises LinkError if the folder is a link, OSError if it can't be listed.
         """
-        waiting = [folder] if folder else [""]
-        while waiting:
-            current = waiting.pop()
-            try:
-                found = sorted(self._list_entries(current))
-            except (FileNotFoundError, NotADirectoryError):
-                continue
-            yield from ((name, kind) for name, kind in found if kind != stat.S_IFDIR)
-            waiting += [name for name, kind in reversed(found) if kind == stat.S_IFDIR]
-
-    def _list_entries(self, folder: str) -> Iterator[tuple[str, int]]:
-        prefix = f"{folder}/" if folder else ""
-        with self.folder(folder.split("/") if folder else ()) as descriptor, os.scandir(descriptor) as entries:
-            for entry in entries:
+        waiting = [tuple(folder.split("/")) if folder else ()]
+        above: tuple[str, ...] | None = None
+        with ExitStack() as held:
+            while waiting:
+                parts = waiting.pop()
                 try:
-                    yield prefix + entry.name, _kind_of(entry)
-                except FileNotFoundError:
+                    if not parts:
+                        found = _list_entries(self.descriptor)
+                    else:
+                        if above != parts[:-1]:  # folders of one folder follow each other: it stays open
+                            held.close()
+                            above = None
+                            descriptor = held.enter_context(self.folder(parts[:-1]))
+                            above = parts[:-1]
+                        found = self._list_folder(descriptor, parts)
+                except (FileNotFoundError, NotADirectoryError):
                     continue
+                prefix = "".join(f"{part}/" for part in parts)
+                yield from ((prefix + name, kind) for name, kind in found if kind != stat.S_IFDIR)
+                waiting += [(*parts, name) for name, kind in reversed(found) if kind == stat.S_IFDIR]
+
+    def _list_folder(self, above: int, parts: Sequence[str]) -> list[tuple[str, int]]:
+        descriptor = self._open_folder(above, parts)
+        try:
+            return _list_entries(descriptor)
+        finally:
+            os.close(descriptor)
 
     def require_plain(self, folder: str = "") -> None:
         """Raise LinkError or KsegError if a folder has contents other than directories and regular files."""
@@ -171,18 +194,25 @@ class HeldDirectory:
         finally:
             os.close(descriptor)
 
-    @contextmanager
-    def _refusing_links(self, descriptor: int, name: str, parts: Sequence[str]) -> Iterator[None]:
-        """Raise LinkError for links, for which systems have two error numbers. parts: the names below the directory."""
-        try:
-            yield
-        except OSError as error:
-            if error.errno not in (errno.ELOOP, errno.ENOTDIR, errno.EMLINK):
-                raise
+    def _refuse_link(self, error: OSError, above: int, parts: Sequence[str]) -> None:
+        """Raise LinkError if an error is due to a link, for which systems have several error numbers.
+
+        parts: the names below the directory; above: the descriptor of the folder that has the last one.
+        """
+        if error.errno in (errno.ELOOP, errno.ENOTDIR, errno.EMLINK):
             with suppress(FileNotFoundError):
-                if stat.S_ISLNK(os.stat(name, dir_fd=descriptor, follow_symlinks=False).st_mode):
+                if stat.S_ISLNK(os.stat(parts[-1], dir_fd=above, follow_symlinks=False).st_mode):
                     raise LinkError(self.path.joinpath(*parts)) from error
-            raise
+
+
+def _list_entries(descriptor: int) -> list[tuple[str, int]]:
+    """Return the names in a directory with their types, sorted by name."""
+    found = []
+    with os.scandir(descriptor) as entries:
+        for entry in entries:
+            with suppress(FileNotFoundError):
+                found.append((entry.name, _kind_of(entry)))
+    return sorted(found)
 
 
 def _kind_of(entry: "os.DirEntry[str]") -> int:

@@ -6,6 +6,7 @@ import re
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from functools import lru_cache
 from hashlib import sha256
 from inspect import signature
 from itertools import count
@@ -489,21 +490,28 @@ def check_topics(topics: Collection[str], options: FileOptions) -> None:
 def _writer(sink: Any, layout: Layout, row_count: int) -> pq.ParquetWriter:
     """Return a writer for row groups of about `row_count` records."""
     schema, names = layout.schema, layout.schema.names
-    texts = [
-        path for name in names if is_decoded(name) or name == "headers" for path in text_columns(schema.field(name))
-    ]
     column = layout.options.bloom_filter
     filters = {} if column is None else {"bloom_filter_options": {column: {"ndv": row_count, "fpp": MOST_FALSE}}}
     return pq.ParquetWriter(
         sink,
         schema,
         **layout.options.codec,
-        use_dictionary=[*(name for name in _FEW_VALUES if name in names), *texts],
+        use_dictionary=_dictionary_columns(schema),
         column_encoding={name: "DELTA_BINARY_PACKED" for name in _DELTAS if name in names},
         write_page_index=True,
         sorting_columns=_sort_order(layout),
         **filters,
     )
+
+
+@lru_cache(8)
+def _dictionary_columns(schema: pa.Schema) -> list[str]:
+    """Return the columns with dictionaries: those of few values, and texts in decoded values and headers."""
+    names = schema.names
+    texts = [
+        path for name in names if is_decoded(name) or name == "headers" for path in text_columns(schema.field(name))
+    ]
+    return [*(name for name in _FEW_VALUES if name in names), *texts]
 
 
 def _sort_order(layout: Layout) -> list[pq.SortingColumn] | None:

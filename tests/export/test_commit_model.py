@@ -132,8 +132,6 @@ class Histories:
         if not self.store.claims_safely:  # a crashed run of unknown state excludes others until its marker is removed
             for name in [name for name in self.store.files if name.startswith("_kseg/runs/")]:
                 del self.store.files[name]
-            if not any(name.startswith("_kseg/") for name in self.store.files):  # its files are nobody's then
-                self.store.files.clear()
         last = self.come(0)
         assert last.finish() == "done"
         self.check()
@@ -243,6 +241,26 @@ def test_a_run_may_pause_anywhere_while_another_pauses_too(
                 other.crash()
             pausing.finish()
             histories.end()
+
+
+@pytest.mark.parametrize("fails", [False, True], ids=["dies", "fails and dies while it cleans up"])
+def test_a_first_run_leaves_nothing_in_the_way_once_its_marker_is_removed(
+    sources: list[tuple[str, ...]], fails: bool
+) -> None:
+    """Stores without a put on a condition refuse other runs until then."""
+    for count in range(1, 200):
+        histories = Histories(sources, Store(*PLACES["object store without a put on a condition"]))
+        dying = histories.come(0, is_known=False)
+        if fails:
+            dying.go_to("replace", 2)  # the result of its order
+            dying.fail()
+        dying.go(count)
+        if dying.outcome is not None:
+            break
+        dying.crash()
+        histories.end()
+    assert dying.outcome is not None
+    assert count > (4 if fails else 20)
 
 
 @pytest.mark.parametrize("place", PLACES)

@@ -31,6 +31,7 @@ from kseg.export.commit.runs import (
     mark,
     marker_name,
     new_run,
+    note_beginning,
     read_markers,
     refuse_concurrent,
     unmarked_on_error,
@@ -239,6 +240,7 @@ def _let_in(run: ExportRun, place: Destination, processes: Processes) -> ExportR
         place.delete(marker_name(run.id))
         return None
     refuse_concurrent(run, place, processes)
+    note_beginning(run, place)
     return run
 
 
@@ -342,7 +344,7 @@ def _give_up(run: ExportRun, place: Destination, finished: Collection[str] = ())
         names: Sequence[str] = [name for name in place.names() if _run_of(name, place) == run.id]
         manifest = read_manifest(place)
         kept = set() if manifest is None else {*manifest.paths(), *manifest.attempts()}
-        for name in names:
+        for name in sorted(names, key=lambda name: name.startswith(f"{JOBS}/")):  # these tell whose the others are
             if name not in kept and name not in finished:
                 place.delete(name)
         place.delete(marker_name(run.id))

@@ -142,6 +142,15 @@ def unmarked_on_error(run: ExportRun, place: Destination) -> Iterator[None]:
         raise
 
 
+def note_beginning(run: ExportRun, place: Destination) -> None:
+    """Leave a file that tells later runs whose the run's files are, even if somebody has removed its marker.
+
+    Only needed where a user has to remove markers, and files are written where they stay.
+    """
+    if not (place.renames or place.claims_safely):
+        place.replace(f"{JOBS}/{run.id}/begun.json", b"{}")
+
+
 _NAME = re.compile(rf"{JOBS}/([0-9a-f]{{8}})/done-[0-9]+-[0-9a-f]{{12}}\.json")
 MOST_ORDER_BYTES = 1 << 24
 """The most bytes of finished orders' results; larger ones aren't resumed."""

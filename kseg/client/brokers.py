@@ -65,10 +65,10 @@ class BrokerError(ClusterError):
 
     def __init__(self, subject: str, code: int, detail: str | None = None) -> None:
         name = ErrorCode(code).name if code in ErrorCode.__members__.values() else f"error {code}"
-        self.problem = f"{subject}: the broker answered {name}{f': {detail}' if detail else ''}"
+        problem = f"{subject}: the broker answered {name}{f': {detail}' if detail else ''}"
         step = "; check the brokers, then run the command again" if code in PASSING else ""
-        super().__init__(self.problem + step)
-        self.code = code
+        super().__init__(f"{problem}{step}")
+        self.problem, self.code = problem, code
 
 
 class TargetTopic(NamedTuple):

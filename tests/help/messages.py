@@ -26,7 +26,7 @@ VARIES = "…"
 OWN = "kseg: "
 """Beginning of kseg's lines on stderr."""
 
-SPEAKERS = ("talk", "say", "_say", "note", "warn", "fail", "add_problem", "Note", "_pass_over")
+SPEAKERS = ("talk", "say", "_say", "tell", "note", "warn", "fail", "add_problem", "Note", "_pass_over")
 """Functions that print their arguments as notes, or pass them on."""
 FOREIGN_ERRORS = {"UsageError", "BadParameter", "ClickException", "OSError", "ValueError"} | {
     "StreamError",
@@ -288,6 +288,8 @@ def _indirect_texts(module: Module) -> Iterator[ast.expr]:
             case ast.Call(
                 func=ast.Attribute(value=ast.Call(func=ast.Name(id="super")), attr="__init__"), args=[text, *_]
             ):
+                yield text
+            case ast.Assign(targets=[ast.Attribute(value=ast.Name(id="attempt"), attr="problem")], value=text):
                 yield text
             case ast.JoinedStr(values=[ast.Constant(value=str(start)), *_]) if start.startswith(OWN):
                 yield node

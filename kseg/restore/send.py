@@ -119,11 +119,15 @@ class _Request:
 
 @dataclass(frozen=True)
 class _Pause:
-    """The next pause of a partition that began again, since its log ended at an offset; -1 if unknown."""
+    """The next pause of a partition that began again, since its log ended at an offset; -1 if unknown.
+
+    refusals: the last answers that were nothing but refusals of a batch out of order.
+    """
 
     end: int = -1
     seconds: float = FIRST_PAUSE
     since: float = field(default_factory=lambda: time.monotonic())
+    refusals: int = 0
 
 
 class Sender:
@@ -339,16 +343,18 @@ class Sender:
         """Wait before another attempt. Raises the problem if it lasts."""
         last = self._pauses.get(prepared.place) or _Pause()
         passed = time.monotonic() - last.since
+        is_refusal = isinstance(problem, BrokerError) and problem.code in OUT_OF_ORDER
+        refusals = last.refusals + 1 if is_refusal else 0
         if passed > PATIENCE:
-            if isinstance(problem, BrokerError) and problem.code in OUT_OF_ORDER:
+            if refusals > MOST_UNDER_WAY:
                 reason = "since another program has written to the topic"
                 raise ClusterError(f"{problem}, {reason}; {prepared.remedy}")
-            raise problem
+            raise ClusterError(f"{problem.problem}; check the brokers, then run the command again")
         if passed >= QUIET_SECONDS and not self._is_told:
             self._is_told = True
             self._brokers.tell(f"{problem.problem}; kseg tries for another {PATIENCE - passed:.0f} seconds")
         time.sleep(last.seconds)
-        self._pauses[prepared.place] = _Pause(last.end, min(2 * last.seconds, LONGEST_PAUSE), last.since)
+        self._pauses[prepared.place] = _Pause(last.end, min(2 * last.seconds, LONGEST_PAUSE), last.since, refusals)
 
 
 def _body_of(request: _Request) -> Fields:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 
 from kseg.client.connection import DELETE_RECORDS
 from kseg.formats.codes import Codec
@@ -21,6 +21,7 @@ from tests.restore.test_sender import (
     EXAMPLES,
     REQUEST,
     SCHEDULES,
+    SILENT_TWICE,
     Contents,
     Sources,
     assert_all_once,
@@ -64,6 +65,7 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Sources:
 
 @settings(max_examples=EXAMPLES)
 @given(SCHEDULES)
+@example(SILENT_TWICE)
 def test_each_record_arrives_once_at_its_offset(sources: Sources, schedule: Schedule) -> None:
     broker = run_schedule(sources, schedule, replace(REQUEST, keeps_offsets=True))
     assert_all_once(broker, sources.written)

@@ -149,6 +149,29 @@ LOST_TWICE = [
     (8, Event.LOST_TAIL),
 ]
 """The log loses its last batch again between two questions about its end."""
+SILENT_TWICE = [
+    (4, Event.LAG),
+    (2, Event.LOSE_ANSWER),
+    (0, Event.LOSE_ANSWER),
+    (9, Event.KILL_AFTER),
+    (12, Event.RESTART),
+    (0, Event.LOSE_ANSWER),
+    (9, Event.OTHER_RUN),
+    (17, Event.ELECTION),
+    (8, Event.LOSE_ANSWER),
+    (13, Event.ELECTION),
+    (0, Event.LOSE_ANSWER),
+    (5, Event.ELECTION),
+    (8, Event.SILENCE),
+    (0, Event.ELECTION),
+    (15, Event.LOSE_ANSWER),
+    *((0, Event.LOSE_ANSWER),) * 4,
+    (18, Event.LOSE_ANSWER),
+    (0, Event.LOSE_ANSWER),
+    (0, Event.SILENCE),
+    (5, Event.ELECTION),
+]
+"""Two minutes pass without an answer, and then a broker refuses a batch out of order once."""
 FIRST_IS_REFUSED = [(2, Event.ELECTION), (20, Event.ELECTION), (0, Event.ELECTION)]
 """The broker refuses the first batch, and would take the second one."""
 

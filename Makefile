@@ -28,8 +28,8 @@ LOCAL := not kafka and not cluster and not spark and not go and not browser and 
 PATIENT := --timeout 3600 -o faulthandler_timeout=4000# brokers and clusters are slow
 
 .PHONY: help demo demo-spark test test-asan test-install test-faults fuzz fuzz-serve load-serve lint check docs site test-kafka test-browser test-go \
-    test-exhaustive test-one test-hours test-restore test-lake test-pipeline test-unwrap test-start test-spark test-cluster test-stores \
-    bench bench-spark bench-serve bench-restore golden build clean FORCE
+    test-exhaustive test-one test-hours test-restore test-lake test-pipeline test-unwrap test-start test-spark test-cluster test-stores test-carve test-carve-live \
+    bench bench-carve bench-spark bench-serve bench-restore golden build clean FORCE
 .DELETE_ON_ERROR:
 
 help: ## Print this list
@@ -93,7 +93,7 @@ $(WATCHED): $(WATCHED)-kernel FORCE
 test-asan: $(WATCHED) ## Run the golden files and the kernel's tests under AddressSanitizer and UBSan; needs gcc
 	$(watched) -m pytest -n auto --dist worksteal tests/test_corpus.py tests/kernel tests/codecs tests/test_found.py -k 'not twin-' $(TESTS)
 
-test-carve: $(DEVELOPMENT) ## Carve large made images of 10 to 200 partitions, and print what came back
+test-carve: $(DEVELOPMENT) ## Carve made images of 10 to 200 partitions and all kinds of blocks, and print the batches that came back
 	$(VENV_PYTHON) -m tests.carve.table
 
 test-carve-live: $(DEVELOPMENT) ## Delete a real broker's topics on ext4 and xfs, and carve them; needs root, Java, mkfs.xfs
@@ -189,6 +189,9 @@ test-stores: $(EMULATORS) $(CATALOGS) $(OLDER_SPARK) ## Run commands over object
 REPEAT := 3
 bench: $(PEERS) ## Compare with the real tool and other readers, REPEAT=5 times; needs Java and Maven, see bench/README.md
 	$(VENV_PYTHON) -m bench --repeat $(REPEAT)
+
+bench-carve: $(DEVELOPMENT) ## Compare the phases of `kseg carve` with SHA-256 alone, on a made image of 200 partitions
+	$(VENV_PYTHON) -m bench.carve
 
 bench-spark: $(SPARK) ## Compare exports and queries with Spark's connector and with plain pyarrow; needs Java and Maven
 	$(VENV_PYTHON) -m bench.spark

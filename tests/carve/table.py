@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
 from tests.carve.made_images import MadeImage, lockstep_logs, scatter
 from tests.carve.test_checkpoint_names import checkpoints_of, disk_of_texts
@@ -12,13 +13,29 @@ from tests.carve.test_names import write_copy
 from tests.commands.test_carve import carved_logs, evidence
 from tests.run import kseg
 
+
+class Case(NamedTuple):
+    """An image: partitions, bytes of each, blocks of a piece on average, share of lost pieces, and its blocks."""
+
+    partitions: int
+    size: int
+    mean_blocks: float
+    lost: float = 0.0
+    block: int = 4096
+    phase: int = 0
+
+
 CASES = (
-    (10, 4_000_000, 16, 0.0),
-    (50, 1_000_000, 2, 0.0),
-    (50, 1_000_000, 4, 0.2),
-    (200, 500_000, 8, 0.0),
+    Case(10, 4_000_000, 16),
+    Case(50, 1_000_000, 2),
+    Case(50, 1_000_000, 4, 0.2),
+    Case(200, 500_000, 8),
+    Case(200, 300_000, 2, 0.2),
+    Case(20, 500_000, 16, block=512, phase=512),
+    Case(20, 500_000, 8, block=1024, phase=1536),
+    Case(20, 500_000, 4, phase=3584),
+    Case(20, 1_000_000, 2, block=65536, phase=4608),
 )
-"""Partitions, bytes of each, blocks of a piece on average, and the share of lost pieces."""
 
 
 def judge(image: MadeImage, directory: Path) -> tuple[int, int, int, int]:
@@ -41,9 +58,11 @@ def judge(image: MadeImage, directory: Path) -> tuple[int, int, int, int]:
 
 def rows() -> Iterator[tuple[object, ...]]:
     """Carve each image; yield its row of the table."""
-    for seed, (count, size, mean_blocks, lost) in enumerate(CASES):
-        logs = list(lockstep_logs(count, size, seed))
-        image = scatter(logs, seed=seed, mean_blocks=mean_blocks, lost=lost)
+    for seed, case in enumerate(CASES):
+        logs = list(lockstep_logs(case.partitions, case.size, seed))
+        image = scatter(
+            logs, seed=seed, mean_blocks=case.mean_blocks, lost=case.lost, block=case.block, phase=case.phase
+        )
         with TemporaryDirectory() as folder:
             directory = Path(folder)
             (directory / "disk.img").write_bytes(image.content + disk_of_texts(checkpoints_of(logs, seed)))
@@ -55,30 +74,21 @@ def rows() -> Iterator[tuple[object, ...]]:
             back, named, wrong_logs, wrong_names = judge(image, directory)
             unplaced = sum(line["type"] == "unplaced" for line in evidence(directory))
         intact = image.intact_batches()
-        shares = f"{back / intact:.2%}", f"{named / intact:.2%}"
-        yield count, len(image.pieces), lost, intact, *shares, wrong_logs, wrong_names, unplaced, seconds
+        blocks = f"{case.block}+{case.phase}"
+        found = f"{back / intact:.2%}", f"{named / intact:.2%}", wrong_logs, wrong_names, unplaced, seconds
+        yield case.partitions, len(image.pieces), case.lost, blocks, intact, *found
 
 
 def main() -> int:
     """Print the table."""
-    titles = (
-        "partitions",
-        "pieces",
-        "lost",
-        "intact",
-        "back",
-        "named",
-        "wrong logs",
-        "wrong names",
-        "unplaced",
-        "seconds",
-    )
+    found = ("back", "named", "wrong logs", "wrong names", "unplaced", "seconds")
+    titles = ("partitions", "pieces", "lost", "blocks    ", "intact", *found)
     sys.stdout.write("  ".join(titles) + "\n")
     is_wrong = False
     for row in rows():
         shown = [f"{each:.1f}" if isinstance(each, float) else str(each) for each in row]
         sys.stdout.write("  ".join(f"{text:>{len(title)}}" for title, text in zip(titles, shown, strict=True)) + "\n")
-        is_wrong |= bool(row[6] or row[7])
+        is_wrong |= bool(row[7] or row[8])
     return int(is_wrong)
 
 

@@ -285,11 +285,12 @@ def _indirect_texts(module: Module) -> Iterator[ast.expr]:
                 func
             ):
                 yield text
-            case ast.Call(
-                func=ast.Attribute(value=ast.Call(func=ast.Name(id="super")), attr="__init__"), args=[text, *_]
+            case (
+                ast.Call(
+                    func=ast.Attribute(value=ast.Call(func=ast.Name(id="super")), attr="__init__"), args=[text, *_]
+                )
+                | ast.Assign(targets=[ast.Attribute(value=ast.Name(id="attempt"), attr="problem")], value=text)
             ):
-                yield text
-            case ast.Assign(targets=[ast.Attribute(value=ast.Name(id="attempt"), attr="problem")], value=text):
                 yield text
             case ast.JoinedStr(values=[ast.Constant(value=str(start)), *_]) if start.startswith(OWN):
                 yield node

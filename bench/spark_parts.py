@@ -211,18 +211,19 @@ def plain(pool: ProcessPoolExecutor, logs: Path, out: Path) -> None:
 
 
 def write_plain(arguments: tuple[str, str]) -> None:
-    """Write the records of a log as Parquet, with the encoding and the row groups of an export."""
+    """Write the records of a log as Parquet, with the columns, the encoding and the row groups of an export."""
     path, out = arguments
     writer, waiting, size = None, [], 0
     for batch in kseg.open_segment(path).to_arrow():
-        records = batch.drop_columns(["topic"])
+        milliseconds = batch.column("timestamp").cast(pa.timestamp("ms", "UTC")).view(pa.int64())
+        records = batch.drop_columns(["topic"]).append_column("timestampMs", milliseconds)
         if writer is None:
             writer = pq.ParquetWriter(
                 out,
                 records.schema,
                 compression="zstd",
                 use_dictionary=["partition", "timestampType", "headers.list.element.key"],
-                column_encoding={"offset": "DELTA_BINARY_PACKED", "timestamp": "DELTA_BINARY_PACKED"},
+                column_encoding=dict.fromkeys(("offset", "timestamp", "timestampMs"), "DELTA_BINARY_PACKED"),
             )
         waiting.append(records)
         size += records.nbytes

@@ -370,7 +370,7 @@ class NewFile:
         return min(options.row_group_size, options.target_size // 4) if self.density is None else options.row_group_size
 
     def _note_times(self, times: pa.Array) -> None:
-        found = pc.min_max(times.cast(pa.int64()))
+        found = pc.min_max(times.view(pa.int64()))
         first, last = found["min"].as_py(), found["max"].as_py()
         if first is not None:
             self._first_time = first if self._first_time is None else min(self._first_time, first)

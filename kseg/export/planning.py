@@ -160,7 +160,7 @@ def plan_export(export: Export, commits: Commits | None = None) -> ExportPlan:
     else:
         require_one_topic(topics)
         read = replace(read, unwrap=previous.read.unwrap)
-    if export.keeps_file_size and has_files_of_any_record(read, export.files):
+    if export.keeps_file_size and _fills_files_evenly(read, export.files):
         sizes = measure_log_per_file(copies, export.selection, orders, (read, export.files), done)
         splitting = replace(splitting, log_per_file=sizes)
         orders = plan_orders(copies, export.selection, splitting, done)
@@ -200,7 +200,7 @@ def is_meant(error: OpenError, choice: PartitionChoice) -> bool:
     return not isinstance(error, UnreadableError) or error.path is None or choice.takes_directory(error.path)
 
 
-def has_files_of_any_record(read: ReadOptions, files: FileOptions) -> bool:
+def _fills_files_evenly(read: ReadOptions, files: FileOptions) -> bool:
     """Return True if each record of a partition goes to the same files, so that their size follows from the log's."""
     is_all = read.selected.is_everything and not (read.control or read.undecoded_only) and read.latest_per_key is None
     return is_all and read.unwrap is None and all(each.is_of_order for each in folder_columns(read, files))

@@ -45,6 +45,20 @@ def test_files_have_the_target_size(target: int, table_format: str, log: Path, t
     assert sum(pq.read_metadata(path).num_rows for path in files) == 40_000
 
 
+def test_few_large_batches_are_measured_exactly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan, "SMALLEST_SPLIT", 100_000)
+    choose = random.Random(1)
+    batches = [
+        NewBatch([NewRecord(b"key", " ".join(choose.choices(WORDS, k=12)).encode()) for _ in range(1000)], offset)
+        for offset in range(0, 40_000, 1000)
+    ]
+    exports.write_indexes(write_segment(tmp_path / "orders-0", batches, 0))
+    (single,) = export(tmp_path / "orders-0", tmp_path / "single", target_size=64 << 20)
+    target = single.stat().st_size // 4
+    files = export(tmp_path / "orders-0", tmp_path / "out", parallelism=4, keeps_file_size=True, target_size=target)
+    assert [path.stat().st_size for path in files if not 0.8 * target <= path.stat().st_size <= 1.2 * target] == []
+
+
 @pytest.mark.parametrize("target", [55_000, 150_000, 300_000, 450_000])
 def test_files_have_the_target_size_if_several_processes_share_a_partition(
     target: int, log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -1,6 +1,6 @@
 """Sizes of files, measured before an export: the bytes of log that make a file of the target size."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 
@@ -43,9 +43,8 @@ def measure_log_per_file(
         if any(len(own) > 1 for own in partitions.values()):
             own = {key: known for key, known in copies.items() if key[0] == topic}
             total = sum(map(sum, partitions.values()))
-            samples = _samples(own, selection, total, done)
-            size = size_in_file(_records(samples, read), read, files)
-            read_size = sum(order.size for order in samples)
+            records, read_size = _read(_samples(own, selection, total, done), read)
+            size = size_in_file(records, read, files)
             if size:
                 found[topic] = max(files.target_size * read_size // size, 1)
     return found
@@ -70,8 +69,13 @@ def _begin_of(order: WorkOrder, size: int) -> WorkOrder:
     return replace(order, ranges=ranges, begins=False, starts_at_index=False, ends_at_index=False)
 
 
-def _records(orders: Sequence[WorkOrder], read: ReadOptions) -> Iterable[pa.RecordBatch]:
-    permissive = replace(read, mode=Mode.PERMISSIVE)
+def _read(orders: Iterable[WorkOrder], read: ReadOptions) -> tuple[list[pa.RecordBatch], int]:
+    """Return the records of orders, and the bytes of log that have them: the last batch may exceed its order."""
+    records: list[pa.RecordBatch] = []
+    size = 0
     for order in orders:
+        reader = OrderReader(order, replace(read, mode=Mode.PERMISSIVE), checksums=False)
         with suppress(OpenError):  # a log that changes; the export lists it again
-            yield from OrderReader(order, permissive, checksums=False).batches()
+            records += reader.batches()
+        size += sum(source.end - source.start for source in reader.sources)
+    return records, size

@@ -23,7 +23,7 @@ _MOST_CANDIDATES = 16
 _LEAST_LARGE = 16
 """The least breaks that show large blocks: fewer may be at multiples of their size by chance."""
 _LEAST_SHARE = 0.95
-"""The least share of breaks at a block's start. Files whose blocks were moved, or sectors, can break elsewhere."""
+"""The least share of breaks at a block's start. If fewer are, a disk has several file systems."""
 
 
 class _Wanted(NamedTuple):

@@ -65,8 +65,14 @@ def _hints_of(runs: Runs, joins: Joins, extents: FileExtents) -> Iterator[_Hint]
     for before, after in pairwise(_placed_runs(runs, joins, extents)):
         if before is None or after is None or before.run.last_epoch > after.first.partition_leader_epoch:
             continue
-        lead = file.batch_between(before, after)
         known = joins.leads.get(after.run.number)
+        if before.run.number in joins.trails:
+            last = joins.trails[before.run.number][-1]
+            follows = last.header.last_offset + 1 == after.first.first_offset
+            if known is None and follows and last.pieces[-1][1] == after.first.position:
+                yield _Hint(before.run.number, after.run.number, None)
+            continue
+        lead = file.batch_between(before, after)
         if lead is not None and (known is None or known.header.first_offset == lead.header.first_offset):
             yield _Hint(before.run.number, after.run.number, lead)
         elif before.end == after.start and before.run.next_offset == after.first.first_offset and known is None:

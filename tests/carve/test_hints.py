@@ -102,6 +102,16 @@ def test_lists_in_ext4_inodes_and_blocks_link_what_contents_cannot(tmp_path: Pat
     assert complete(tmp_path / "without") == set()
 
 
+@pytest.mark.parametrize("size", [156, 170, 212])
+def test_a_batch_with_few_bytes_in_the_next_block_is_carved_once(size: int, tmp_path: Path) -> None:
+    """Twins' last bytes prove no link, so the batch is already complete when the list links the pieces."""
+    logs = [make_log(name, [(1, size)] * 200, 1) for name in "ab"]
+    blocks, lists = interleaved(logs)
+    structures = {number * BLOCK: ext4_list(extents, 340) for number, extents in enumerate(lists, 2)}
+    carve(tmp_path, disk_of(blocks, structures))
+    assert sorted(carved_logs(tmp_path).values()) == sorted(log.content for log in logs)
+
+
 def test_lists_in_xfs_inodes_and_blocks_link_what_contents_cannot(tmp_path: Path) -> None:
     blocks, lists = interleaved(TWINS)
     group_blocks = 30

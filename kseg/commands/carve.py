@@ -79,7 +79,7 @@ def carve(options: CarveOptions) -> None:
     So a partition may be in several directories, but no directory has records of two partitions.
 
     Internal topics get their names by the formats of their records; --metadata DIR helps with a log directory of the
-    cluster. Old copies of Kafka's checkpoints name partitions by the boundaries of their batches. --like DIR names
+    cluster. Old checkpoints name partitions by the boundaries of their batches. --like DIR names
     partitions by older or other copies: two equal batches prove a name. --name gives a name that you found out.
     Directories of one name become one; if their offsets overlap, the smaller one gets a suffix, such as orders-0.2.
 

@@ -102,7 +102,7 @@ def restore(options: RestoreOptions) -> None:
     PATHS are log directories, partition directories, or parents of these; specify the disks of all brokers. kseg first
     reads everything, and prints the plan: topics, records, groups, and what it leaves out. Markers, aborted and open
     transactions are left out. Offsets become dense, and the groups' offsets are translated to them. For logs without
-    gaps, --offsets keep leaves all offsets as they are.
+    gaps, --offsets keep keeps all offsets.
 
     If a run is interrupted, start it again with the same options: it continues after the last record. A group in the
     target, kseg-restore-NAME, has the state. Once everything is restored, another run only compares.

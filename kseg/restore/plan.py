@@ -144,7 +144,8 @@ class PlannedGroup(NamedTuple):
 class Plan:
     """The work of a restore. cluster_id: the source's; None if unknown. notes: unknown facts about the source.
 
-    has_others: the source has ACLs, quotas, users, or settings of brokers or groups, which a restore doesn't bring.
+    knows_settings: the source's settings are known. has_others: the source has ACLs, quotas, users, or settings of
+    brokers or groups, which a restore doesn't bring.
     """
 
     cluster_id: str | None
@@ -152,6 +153,7 @@ class Plan:
     partitions: tuple[PlannedPartition, ...]
     groups: tuple[PlannedGroup, ...]
     notes: tuple[str, ...]
+    knows_settings: bool = True
     has_others: bool = False
 
     @property
@@ -278,7 +280,15 @@ class Planning:
             )
         groups = tuple(self._groups(notes))
         has_others = metadata is not None and _has_others(metadata)
-        plan = Plan(self._cluster.cluster_id, topics, tuple(self._planned), groups, tuple(notes), has_others)
+        plan = Plan(
+            self._cluster.cluster_id,
+            topics,
+            tuple(self._planned),
+            groups,
+            tuple(notes),
+            metadata is not None,
+            has_others,
+        )
         return plan.fill() if self._request.keeps_offsets else plan
 
     def _topics(self, metadata: ClusterMetadata | None) -> Iterator[PlannedTopic]:

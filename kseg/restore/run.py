@@ -62,8 +62,8 @@ class RestoreReport:
 
 
 def job_name(plan: Plan, request: RestoreRequest) -> str:
-    """Return the name of the restore's record: the given one, or the id of the source's cluster."""
-    return request.job or plan.cluster_id or "cluster"
+    """Return the name of the restore's record: the given one, the id of the source's cluster, or a digest of it."""
+    return request.job or plan.cluster_id or plan.source_digest
 
 
 def run_restore(brokers: Brokers, plan: Plan, request: RestoreRequest, on_step: OnStep) -> RestoreReport:
@@ -239,11 +239,11 @@ def append_plan(brokers: Brokers, plan: Plan, request: RestoreRequest) -> Plan:
 
 def _check_same(job: Job, plan: Plan, request: RestoreRequest, record: JobRecord) -> None:
     """Raise UsageError if a restore's record is of other disks or options."""
-    what = "PATHS" if job.source != plan.source_digest else "options"
+    what = "sources" if job.source != plan.source_digest else "options"
     if job.source != plan.source_digest or job.options != options_digest(request):
         raise UsageError(
-            f"the restore {record.group} in the target was begun with other {what}; use the same, or"
-            " specify another --job"
+            f"the restore {record.group} in the target was begun with other {what}; use the same PATHS and"
+            " options, or specify another --job"
         )
     if any(job.bases.get(place, 0) != base for place, base in plan.bases.items()):
         raise ClusterError(f"another run of restore {record.group} has begun since the plan; run the command again")

@@ -101,14 +101,15 @@ def open_source(replicas: PartitionReplicas[PartitionLog], end_ms: int | None = 
 class Walk:
     """A walk over a partition's batches from a place on: runs of wanted batches, and damages.
 
-    left_out: numbers of records by the reason why they are left out.
+    left_out: numbers of records by the reason why they are left out. missing: offsets between batches.
     """
 
     def __init__(self, source: SourcePartition, start: Checkpoint | None = None) -> None:
         """Read nothing yet; start: a checkpoint of the same log."""
         self._source, self._start = source, start
         self.left_out: Counter[LeftOut] = Counter()
-        self._fold = kernel.load().HeaderFold(Event.CONTROL | Event.TRANSACTIONAL | Event.FALL)
+        self.missing = 0
+        self._fold = kernel.load().HeaderFold(Event.CONTROL | Event.TRANSACTIONAL | Event.OFFSET)
         self._fold.passes_legacy = True
         self._fold.offset_floor = source.first_offset
         if start is not None:
@@ -140,6 +141,9 @@ class Walk:
             if row == run.row_count:
                 break
             header = header_of(run, row)
+            if events & Event.GAP and not header.is_legacy:
+                expected = max(self._fold.next_offset, self._source.first_offset)
+                self.missing += max(header.first_offset - expected, 0)
             if events & Event.FALL and header.last_offset >= self._source.first_offset:
                 yield from part_of(run, first, row)
                 expected = self._fold.next_offset
@@ -182,7 +186,8 @@ class Survey:
 
     size: bytes of the wanted batches. first_offset: of the first wanted record, None without any; end_offset: after the
     last one. largest: bytes of the largest batch. rebuilt: slots and positions of batches that can't be sent as they
-    are stored: damaged ones, and those whose records don't have the offsets that the header says.
+    are stored: damaged ones, and those whose records don't have the offsets that the header says. missing: offsets
+    between batches, which were compacted or lost.
     """
 
     records: int
@@ -194,6 +199,7 @@ class Survey:
     damages: tuple[SourceDamage, ...]
     checkpoints: tuple[Checkpoint, ...]
     rebuilt: frozenset[tuple[int, int]]
+    missing: int = 0
 
     def checkpoint_at(self, target_offset: int) -> Checkpoint | None:
         """Return the last checkpoint at or before an offset of the target; None without any."""
@@ -255,6 +261,7 @@ class Surveyor:
             tuple(sums.damages),
             tuple(sums.checkpoints),
             frozenset(sums.rebuilt),
+            self._walk.missing,
         )
 
     def _meet(self, path: Path, damage: Damage) -> None:

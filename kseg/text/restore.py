@@ -36,6 +36,8 @@ SETTING_TEXTS = {
     SettingState.KEPT: "topics keep the settings of the restore, which delete nothing",
 }
 """Outcomes after which commands apply settings, and why they aren't applied."""
+SOURCE_SETTINGS = "these commands apply the source's settings"
+UNKNOWN_SETTINGS = "the source's settings are unknown, and these commands apply the target's defaults"
 
 
 class _Lines(NamedTuple):
@@ -82,11 +84,21 @@ def _left_out_lines(plan: Plan) -> Iterator[str]:
     for reason, text in REASONS.items():
         if totals[reason]:
             yield f"  left out: {plural(totals[reason], 'record')} {text}"
+    yield from _gap_lines(plan)
     for topic in plan.topics:
         if topic.missing:
             numbers = ", ".join(map(str, topic.missing))
             yield f"  missing: {topic.source} has no copy of partition {numbers} in PATHS, so it stays empty"
     yield from damage_lines(plan)
+
+
+def _gap_lines(plan: Plan) -> Iterator[str]:
+    """Yield a line for each log that lacks offsets, unless its topic is known to be compacted."""
+    compacted = {topic.target for topic in plan.topics if "compact" in topic.settings.get("cleanup.policy", "")}
+    for partition in plan.partitions:
+        if partition.survey.missing and partition.place[0] not in compacted:
+            lacks = f"{partition.source.name} lacks {plural(partition.survey.missing, 'offset')}"
+            yield f"  gaps: {lacks} between its batches: these records are lost, unless the topic was compacted"
 
 
 def damage_lines(plan: Plan) -> Iterator[str]:
@@ -161,7 +173,7 @@ def _setting_lines(report: RestoreReport, target: Target) -> Iterator[str]:
     for state, text in SETTING_TEXTS.items():
         held = [each for each in report.settings if each.state is state]
         if held:
-            yield f"  {text}; these commands apply the source's settings:"
+            yield f"  {text}; {SOURCE_SETTINGS if report.plan.knows_settings else UNKNOWN_SETTINGS}:"
         for topic in dict.fromkeys(each.topic for each in held):
             yield from (
                 f"    {line}" for line in _commands(topic, [each for each in held if each.topic == topic], target)
@@ -213,9 +225,10 @@ def _partition_object(topic: PlannedTopic, partition: PlannedPartition) -> dict[
         "bytes": survey.size,
         "firstOffset": survey.first_offset,
         "endOffset": survey.end_offset,
-        "replicas": None if topic.replicas == TARGETS_DEFAULT else topic.replicas,
+        "replicaCount": None if topic.replicas == TARGETS_DEFAULT else topic.replicas,
         "keepsOffsets": partition.keeps_offsets,
         "firstTargetOffset": partition.base,
+        "missingOffsetCount": survey.missing,
         "leftOutRecords": {reason.value: count for reason, count in survey.left_out.items() if count},
         "damages": [
             {"file": str(path), "position": damage.position, "kind": str(damage.kind), "detail": damage.detail}

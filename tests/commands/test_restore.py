@@ -199,7 +199,7 @@ def test_another_record_in_the_target_is_found(broker: FakeBroker, tmp_path: Pat
     raw[-2] ^= 1
     log.batches[0] = base, type(found)(found.header, bytes(raw))
     ran = restore(broker, tmp_path, "--yes", "-q")
-    assert (ran.status, b"the record at offset 0 of the target differs" in ran.stderr) == (1, True)
+    assert (ran.status, b"the record at offset 9 of the target differs" in ran.stderr) == (1, True)
 
 
 @pytest.mark.parametrize("release", ["0.8.2.2", "0.10.2.2", "0.11.0.3", "2.8.2", "4.3.1"])

@@ -322,7 +322,7 @@ def test_another_run_compares_and_says_so(pair: Pair, restored: list[dict[str, A
 
 def test_other_options_and_foreign_records_are_refused(pair: Pair, restored: list[dict[str, Any]]) -> None:
     ran = restore(pair, pair.disks, "--yes", "-q", "--topic", "odd")
-    assert (ran.status, b"was begun with other PATHS" in ran.stderr) == (2, True)
+    assert (ran.status, b"was begun with other sources" in ran.stderr) == (2, True)
     ran = restore(pair, pair.disks, "--yes", "-q", "--topic", "odd", "--job", "another")
     assert (ran.status, b"topic odd of the target isn't empty" in ran.stderr) == (2, True)
 

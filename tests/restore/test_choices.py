@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests import golden, run
+from tests.log_files import NewBatch, NewRecord, write_segment
 from tests.restore.fake_broker import FakeLog
 from tests.restore.strict_broker import StrictBroker
 from tests.restore.test_sender import write_partition
@@ -40,8 +41,8 @@ def test_topics_may_keep_the_settings_of_the_restore(broker: StrictBroker, tmp_p
     ran = restore(broker, tmp_path, "--keep-settings")
     assert (ran.status, broker.settings["t"]["retention.ms"]) == (0, "-1")
     assert (
-        b"topics keep the settings of the restore, which delete nothing; these commands apply the source's"
-        in ran.stdout
+        b"topics keep the settings of the restore, which delete nothing; the source's settings are unknown, and these"
+        b" commands apply the target's defaults:" in ran.stdout
     )
     command = f"kafka-configs.sh --bootstrap-server {bootstrap(broker)} --alter --entity-type topics --entity-name t"
     assert f"{command} --delete-config retention.ms,retention.bytes,".encode() in ran.stdout
@@ -98,6 +99,16 @@ def test_a_run_that_only_compares_asks_nothing(broker: StrictBroker, tmp_path: P
     compared = in_terminal(tmp_path, *words)
     assert "already restored" in compared
     assert "Restore this?" not in compared
+
+
+def test_gaps_between_batches_are_listed(broker: StrictBroker, tmp_path: Path) -> None:
+    batches = [NewBatch([NewRecord(b"k", b"v")] * 2, offset) for offset in (0, 2, 9, 11)]
+    write_segment(tmp_path / "disk" / "lossy-0", batches)
+    ran = restore(broker, tmp_path, "--topic", "lossy")
+    line = (
+        "  gaps: lossy-0 lacks 5 offsets between its batches: these records are lost, unless the topic was compacted\n"
+    )
+    assert (ran.status, line in ran.stdout.decode()) == (0, True)
 
 
 def test_a_topic_with_another_number_of_partitions_is_refused(broker: StrictBroker, tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ FIRSTS = (107, 1000)
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small batches."""
-    monkeypatch.setattr("kseg.restore.batches.JOINED_SIZE", 2000)
+    monkeypatch.setattr("kseg.restore.batches.MERGED_SIZE", 2000)
     monkeypatch.setattr("kseg.restore.filler.FILLER_COUNT", 60)
 
 

@@ -307,7 +307,7 @@ OUTPUT = (
     Option("--mapping", "restore", "Write the map from old to new offsets to this CSV file.", _PATH, "FILE"),
     Option("--mapping", "groups", "Print new offsets, by this file of `restore --mapping`, with -o reset-csv.", _PATH,
         "FILE"),
-    Option("--job", "restore", "Name of the restore in the target. [default: the source's cluster id]",
+    Option("--job", "restore", "Name of the restore in the target. [default: the old cluster's id]",
         metavar="NAME"),
     Option("--bootstrap-server", "metadata retain txns", "Use this cluster address in printed commands.",
         metavar="HOST:PORT", default=codes.BOOTSTRAP_SERVER),

@@ -55,8 +55,8 @@ class FoundBatches:
         self.rows[row * HEADER_VALUES + _COLUMN["records_count"]] = count
 
     def grow(self) -> None:
-        """Add a quarter to the room for rows."""
-        self.rows.extend(self.rows[: len(self.rows) // HEADER_VALUES // 4 * HEADER_VALUES])
+        """Add a quarter to the room for rows, at least the first room."""
+        self.rows.frombytes(bytes(8 * HEADER_VALUES * max(len(self.rows) // HEADER_VALUES // 4, _ROWS)))
 
     @property
     def is_full(self) -> bool:

@@ -15,6 +15,7 @@ from tempfile import TemporaryDirectory
 from kseg.carve.blocks import find_blocks
 from kseg.carve.images import Images
 from kseg.carve.joins import join_runs
+from kseg.carve.marks import Marks
 from kseg.carve.runs import Runs
 from kseg.carve.scan import Scan, scan_images
 from tests.carve.made_images import lockstep_logs, scatter
@@ -37,7 +38,8 @@ def hash_file(path: Path) -> None:
 def scan(path: Path, *, is_hashed: bool) -> Scan:
     """Find an image's batches."""
     with Images([path]) as images:
-        return scan_images(images, is_hashed=is_hashed, is_legacy=False, on_read=lambda _: None)
+        look = Marks(has_structures=True).look
+        return scan_images(images, is_hashed=is_hashed, is_legacy=False, on_read=lambda _: None, look=look)
 
 
 def join(path: Path, found: Scan) -> None:

@@ -139,7 +139,10 @@ class _Window:
     def __init__(self, image: Image, batches: FoundBatches, *, is_legacy: bool) -> None:
         self._is_legacy = is_legacy
         self._image, self._batches, self._kernel = image, batches, kernel.load()
-        self._set_size(min(_SMALL_WINDOW, (image.size // _PIECE + 1) * _PIECE))
+        self._buffer = memoryview(bytearray(min(_SMALL_WINDOW, (image.size // _PIECE + 1) * _PIECE)))
+        self._last = memoryview(b"")  # of the bytes before these, which may still be in use
+        self._spare: dict[int, list[memoryview]] = {}
+        self._crcs = array("I", bytes(4 * (_LARGE_WINDOW // CRC_STEP + 1)))
         self._origin = 0  # position of the window in the image
         self._filled = self._at = 0
         self.is_last = False
@@ -149,19 +152,14 @@ class _Window:
         """True if nothing more can be read before `make_room`."""
         return len(self._buffer) - self._filled < _PIECE
 
-    def _set_size(self, size: int) -> None:
-        self._buffer, self._other = memoryview(bytearray(size)), memoryview(bytearray(size))
-        self._crcs = array("I", bytes(4 * (size // CRC_STEP + 1)))
-
     def make_room(self) -> None:
         """Drop the bytes before the next batch; the others move, so that dropped ones can be used a while longer."""
         gone = self._at // CRC_STEP * CRC_STEP
         kept, crcs = self._buffer[gone : self._filled], self._crcs[gone // CRC_STEP : self._filled // CRC_STEP + 1]
         size = _SMALL_WINDOW if len(kept) <= _SMALL_WINDOW - _PIECE else _LARGE_WINDOW
-        if size == len(self._buffer):
-            self._buffer, self._other = self._other, self._buffer
-        else:
-            self._set_size(size)
+        self._spare.setdefault(len(self._last), []).append(self._last)
+        self._last, spare = self._buffer, self._spare.get(size)
+        self._buffer = spare.pop() if spare else memoryview(bytearray(size))
         self._buffer[: len(kept)] = kept
         self._crcs[: len(crcs)] = crcs
         self._origin += gone

@@ -1,5 +1,5 @@
-/* The search for headers of v2 batches at any byte, and CRC-32C of ranges whose parts' CRCs are known, for the compiled
- * kernel. */
+/* The search for headers of batches and for other marks at any byte, and CRC-32C of ranges whose parts' CRCs are known,
+ * for the compiled kernel. */
 #ifndef KSEG_CARVE_H
 #define KSEG_CARVE_H
 
@@ -56,8 +56,16 @@ static inline uint32_t crc32c_scaled(uint32_t crc, uint32_t factor)
 static uint32_t crc32c_scaled(uint32_t crc, uint32_t factor) { return crc32c_times(factor, crc); }
 #endif
 
+#ifdef STRETCH
+static int has_32_bytes; /* in a register: AVX2 */
+#endif
+
 static void carve_prepare(void)
 {
+#ifdef STRETCH
+    __builtin_cpu_init();
+    has_32_bytes = __builtin_cpu_supports("avx2");
+#endif
     uint32_t step = 0x00800000u; /* x to the 8th */
     for (int level = 0; level < MOVE_LEVELS; level++) {
         uint32_t power = 0x80000000u;
@@ -129,10 +137,10 @@ WIDE static int is_among(uint32_t number, const uint32_t *others, int64_t count)
 #define LEGACY_MARK_AT(p) \
     ((p)[0] | ((p)[8] & 0xfc) | ((p)[16] & 0xfe) | ((p)[17] & 0xf0) | !((p)[8] | (p)[9] | (p)[10] | (p)[11]))
 
-/* The first position from `at` on, before `end`, where they are 0; `end` if there is none. The bytes of a header exist at
+/* The first position from `at` on, before `end`, that is marked; `end` if there is none. The bytes of a header exist at
  * each of these positions. Compilers make wide instructions of the inner loop. */
-#define DEFINE_MARKED_POSITION(name, is_marked_at) \
-    WIDE static int64_t name(const uint8_t *base, int64_t at, int64_t end) \
+#define DEFINE_SEARCH(name, attributes, is_marked_at) \
+    attributes static int64_t name(const uint8_t *base, int64_t at, int64_t end) \
     { \
         for (; end - at >= 64; at += 64) { \
             const uint8_t *p = base + at; \
@@ -147,9 +155,25 @@ WIDE static int is_among(uint32_t number, const uint32_t *others, int64_t count)
         return at; \
     }
 
+#ifdef STRETCH
+#define DEFINE_MARKED_POSITION(name, is_marked_at) \
+    DEFINE_SEARCH(name##_by_16_bytes, WIDE, is_marked_at) \
+    DEFINE_SEARCH(name##_by_32_bytes, WIDE __attribute__((target("avx2"))), is_marked_at) \
+    static int64_t name(const uint8_t *base, int64_t at, int64_t end) \
+    { \
+        return has_32_bytes ? name##_by_32_bytes(base, at, end) : name##_by_16_bytes(base, at, end); \
+    }
+#else
+#define DEFINE_MARKED_POSITION(name, is_marked_at) DEFINE_SEARCH(name, WIDE, is_marked_at)
+#endif
+
 #define IS_BATCH_MARK(p) (MARK_AT(p) == 0)
 #define IS_ANY_MARK(p) ((MARK_AT(p) == 0) | (LEGACY_MARK_AT(p) == 0))
 DEFINE_MARKED_POSITION(marked_position, IS_BATCH_MARK)
 DEFINE_MARKED_POSITION(marked_position_of_any, IS_ANY_MARK)
+
+/* The version of a text file, and the end of its line. */
+#define IS_TEXT_MARK(p) (((p)[0] == '0') & ((p)[1] == '\n'))
+DEFINE_MARKED_POSITION(marked_text, IS_TEXT_MARK)
 
 #endif

@@ -7,6 +7,9 @@ from kseg.kernel.statistics_contract import StatisticsKernel
 
 if TYPE_CHECKING:
     from array import array
+    from collections.abc import Sequence
+
+    from kseg.formats.extent_lists import Signature
 
 HEADER_VALUES = len(HEADER_NAMES)
 """Values of a carved batch: a row of these int64 values, in the order of HEADER_NAMES."""
@@ -115,4 +118,13 @@ class CarveKernel(StatisticsKernel, Protocol):
         most MOST_MIDDLES of them. size: of the batch. At least a byte of `tail` belongs to it; if `tail` is empty, the
         blocks have the end of the batch, and then zeros. positions: int64, of all blocks. crcs: uint32, those by
         `chain_crcs` before the first block and up to each.
+        """
+
+    def find_checkpoints(self, buffer: memoryview, most: int) -> list[int]:
+        """Return the positions of the first `most` offset checkpoints with entries, as OFFSET_CHECKPOINT_START says."""
+
+    def find_signatures(self, buffer: memoryview, signatures: "Sequence[Signature]") -> list[tuple[int, int]]:
+        """Return the number and the position of each signature that is at one of its places.
+
+        The positions of one signature ascend. Slots divide the largest one, which has at most 64 places.
         """

@@ -81,9 +81,7 @@ class Images:
     def read(self, start: int, end: int) -> bytes:
         """Return the bytes from `start` to before `end` of the image that has `start`; zeros after its end."""
         image = self._image_at(start)
-        buffer = bytearray(end - start)
-        image.read_into(start - image.base, memoryview(buffer))
-        return bytes(buffer)
+        return image.reader.read(image.start + start - image.base, end - start).ljust(end - start, b"\0")
 
     def origin_of(self, position: int) -> tuple[int, int]:
         """Return the number of the image with a position, and what makes the position one of its own file."""

@@ -398,7 +398,8 @@ class _Joiner:
                 yield Ends(head, beginning, end, tail, self._runs.images.read(end - size, end))
 
     def _torn_batch(self, rebuilt: bytes, pieces: tuple[tuple[int, int], ...], how: How) -> PiecedBatch:
-        first = rebuilt + b"".join(self._runs.images.read(*piece) for piece in pieces)[:BATCH_HEADER_SIZE]
+        beginnings = (self._runs.images.read(start, min(end, start + BATCH_HEADER_SIZE)) for start, end in pieces)
+        first = rebuilt + b"".join(beginnings)[:BATCH_HEADER_SIZE]
         header = parse_header(first.ljust(BATCH_HEADER_SIZE, b"\0"), 0, pieces[0][0], is_valid=True)
         if header.base_offset is None:
             wrapper = b"".join(self._runs.images.read(*piece) for piece in pieces)

@@ -3,6 +3,7 @@
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
+from itertools import compress
 from typing import NamedTuple
 
 from kseg import kernel
@@ -61,10 +62,8 @@ class LooseBlocks:
             content = self._runs.images.read(position, min(position + size, end))
             crcs = array("I", bytes(4 * (len(content) // block)))
             kernel.load().block_crcs(memoryview(content), block, crcs)
-            for number, crc in enumerate(crcs):
-                if crc:
-                    self._positions.append(position + number * block)
-                    self._crcs.append(crc)
+            self._positions.extend(compress(range(position, position + len(content), block), crcs))
+            self._crcs.extend(filter(None, crcs))
             for at in kernel.load().find_heads(memoryview(content), block):
                 self._heads.setdefault((at % block, BATCH_BASE_OFFSET.read(content, at)), []).append(position + at)
 

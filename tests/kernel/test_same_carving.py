@@ -3,6 +3,7 @@
 import random
 from array import array
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -110,6 +111,20 @@ def test_middles_fit_equally(seed: int, heads: int, middles: int, tails: int, fi
         found.append(kernel.find_middles(*ends, len(LARGE), crc, first, block, memoryview(positions), memoryview(crcs)))
     assert found[0] == found[1]
     assert ((cut, 2, len(contents) // block) in found[0]) == is_right
+
+
+@pytest.mark.parametrize("place", [0, 1022, 1023, 1024, 2050])
+def test_a_middle_is_found_among_thousands_of_blocks(place: int) -> None:
+    block, cut = 512, 100
+    blocks = bytearray(random.Random(place).randbytes(2060 * block))
+    blocks[place * block : (place + 2) * block] = LARGE[cut : cut + 2 * block]
+    crcs = array("I", bytes(4 * (len(blocks) // block)))
+    fast.block_crcs(memoryview(blocks), block, crcs)
+    crcs.insert(0, 0)
+    fast.chain_crcs(crcs, block)
+    ends = memoryview(LARGE[:cut]), memoryview(LARGE[cut + 2 * block :])
+    crc, positions = int.from_bytes(LARGE[17:21], "big"), memoryview(array("q", range(0, len(blocks), block)))
+    assert fast.find_middles(*ends, len(LARGE), crc, cut, block, positions, memoryview(crcs)) == [(cut, place, 2)]
 
 
 @settings(max_examples=100, deadline=None)

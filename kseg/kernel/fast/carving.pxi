@@ -8,7 +8,8 @@ cdef extern from "carve.h" nogil:
     uint32_t crc32c_factor(uint32_t power)
     void crc32c_steps(uint32_t* crcs, const uint8_t* at, int64_t count, int64_t step)
     uint32_t crc32c_scaled(uint32_t crc, uint32_t factor)
-    int is_among(uint32_t number, const uint32_t* others, int64_t count)
+    int any_is_among(const uint32_t* numbers, int64_t size, const uint32_t* others, int64_t count)
+    void crcs_of_adjacent(uint32_t* crcs, const uint32_t* before, int64_t count, int64_t blocks, uint32_t factor)
     int64_t marked_position(const uint8_t* base, int64_t at, int64_t end)
     int64_t marked_position_of_any(const uint8_t* base, int64_t at, int64_t end)
 
@@ -16,6 +17,7 @@ cdef enum:
     LEAST_RECORD = 7  # bytes of a record without key, value and headers
     LAST_CODEC = 4
     VALUE_LENGTH_SIZE = 4
+    CRCS_AT_ONCE = 1024
 
 carve_prepare()
 
@@ -387,7 +389,8 @@ cdef list middles_between(
     int64_t block,
 ):
     """Compare the CRCs of adjacent blocks with those that fit. room: bytes between the least head and the end."""
-    cdef int64_t count = positions.shape[0], most = (room - least_rest) // block, middle, cut, rest, i, j, pairs
+    cdef int64_t count = positions.shape[0], most = (room - least_rest) // block, middle, rest, i, j, pairs, start, some
+    cdef uint32_t crcs[CRCS_AT_ONCE]
     cdef uint32_t factor, crc
     cdef uint32_t* wanted = <uint32_t*>malloc(heads * sizeof(uint32_t))
     cdef int64_t* cuts = <int64_t*>malloc(heads * sizeof(int64_t))
@@ -407,13 +410,17 @@ cdef list middles_between(
         if not pairs:
             continue
         factor = crc32c_factor(crc32c_moved(0x80000000U, middle * block))
-        for i in range(count - middle + 1):
-            crc = of_blocks[i + middle] ^ crc32c_scaled(of_blocks[i], factor)
-            if not is_among(crc, wanted, pairs) or positions[i + middle - 1] - positions[i] != (middle - 1) * block:
+        for start in range(0, count - middle + 1, CRCS_AT_ONCE):
+            some = min(CRCS_AT_ONCE, count - middle + 1 - start)
+            crcs_of_adjacent(crcs, of_blocks + start, some, middle, factor)
+            if not any_is_among(wanted, pairs, crcs, some):
                 continue
-            for j in range(pairs):
-                if wanted[j] == crc and len(found) < MOST_MIDDLES:
-                    found.append((cuts[j], i, middle))
+            for i in range(start, start + some):
+                if positions[i + middle - 1] - positions[i] != (middle - 1) * block:
+                    continue
+                for j in range(pairs):
+                    if wanted[j] == crcs[i - start] and len(found) < MOST_MIDDLES:
+                        found.append((cuts[j], i, middle))
     free(wanted)
     free(cuts)
     return found

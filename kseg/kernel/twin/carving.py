@@ -4,7 +4,7 @@ from array import array
 from collections.abc import Iterator
 from zlib import crc32
 
-from kseg.formats.codes import BATCH_HEADER_SIZE, LOG_OVERHEAD, MAGIC_POSITION, Codec, crc_function
+from kseg.formats.codes import BATCH_HEADER_SIZE, LENGTH, LOG_OVERHEAD, MAGIC_POSITION, Codec, crc_function
 from kseg.formats.header_fields import (
     BATCH_HEADER_FIELDS,
     BATCH_LENGTH,
@@ -99,12 +99,12 @@ def _may_be_message(content: memoryview, size: int) -> bool:
         and header.attributes & ~KNOWN_ATTRIBUTES[header.magic] == 0
         and header.codec in Codec.__members__.values()
         and min(header.base_timestamp, key_length) >= -1
-        and value_at + 4 <= size
+        and value_at + LENGTH.size <= size
     )
-    if not is_possible or value_at + 4 > len(content):
+    if not is_possible or value_at + LENGTH.size > len(content):
         return is_possible
-    value_length = int.from_bytes(content[value_at : value_at + 4], "big", signed=True)
-    return value_length >= -1 and value_at + 4 + max(value_length, 0) == size
+    value_length = LENGTH.read(content, value_at)
+    return value_length >= -1 and value_at + LENGTH.size + max(value_length, 0) == size
 
 
 def _may_be_batch(content: memoryview | bytes, size: int) -> bool:

@@ -5,6 +5,7 @@ cdef extern from "carve.h" nogil:
 
 cdef enum:
     # formats/checkpoints.py's OFFSET_CHECKPOINT_START
+    VERSION_LINE = 2  # bytes: "0\n"
     COUNT_DIGITS = 7
     TOPIC_SIZE = 249
     PARTITION_DIGITS = 10
@@ -32,9 +33,9 @@ cdef inline const uint8_t* after_number(const uint8_t* at, const uint8_t* end, i
 cdef inline bint begins_checkpoint(const uint8_t* at, const uint8_t* end) noexcept nogil:
     """Whether a version, a number of entries and an entry follow each other."""
     cdef const uint8_t* first
-    if at[2] == c'0':  # unsafe: LEAST_CHECKPOINT bytes exist
+    if at[VERSION_LINE] == c'0':  # unsafe: LEAST_CHECKPOINT bytes exist
         return False
-    at = first = after_number(at + 2, end, COUNT_DIGITS, c'\n')
+    at = first = after_number(at + VERSION_LINE, end, COUNT_DIGITS, c'\n')
     if at == NULL:
         return False
     while at < end and at - first < TOPIC_SIZE and is_of_topic(at[0]):

@@ -16,6 +16,6 @@ def find_signatures(buffer: memoryview, signatures: Sequence[Signature]) -> list
     return [
         (number, at)
         for number, each in enumerate(signatures)
-        for at in range(each.place, len(buffer) - 1, each.slot)
-        if buffer[at : at + 2] == each.magic
+        for at in range(each.place, len(buffer) - len(each.magic) + 1, each.slot)
+        if buffer[at : at + len(each.magic)] == each.magic
     ]

@@ -7,6 +7,7 @@ and odd records. Needs Java and Maven.
 import asyncio
 import json
 import random
+import re
 import subprocess
 import sys
 import time
@@ -325,6 +326,31 @@ def test_other_options_and_foreign_records_are_refused(pair: Pair, restored: lis
     assert (ran.status, b"was begun with other sources" in ran.stderr) == (2, True)
     ran = restore(pair, pair.disks, "--yes", "-q", "--topic", "odd", "--job", "another")
     assert (ran.status, b"topic odd of the target isn't empty" in ran.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("place", [(topic, number) for topic, (count, _) in TOPICS.items() for number in range(count)])
+def test_the_targets_logs_have_each_offset_once(
+    pair: Pair, restored: list[dict[str, Any]], place: tuple[str, int]
+) -> None:
+    """The sequence of each batch is its offset; the tool of the brokers and kseg find nothing wrong."""
+    partition = pair.target.logs / "{}-{}".format(*place)
+    (log,) = partition.glob("*.log")
+    command = pair.target.kafka.command(
+        "org.apache.kafka.tools.DumpLogSegments",
+        "--files",
+        str(log),
+        "--deep-iteration",
+        options=[pair.target.tools.QUIET],
+    )
+    text = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+    batches = [dict(re.findall(r"(\w+): (\S+)", line)) for line in text.splitlines() if line.startswith("baseOffset")]
+    ends = [0, *(int(each["lastOffset"]) + 1 for each in batches)]
+    assert [int(each["baseOffset"]) for each in batches] == ends[:-1]
+    assert [int(each["baseSequence"]) for each in batches] == ends[:-1]
+    assert {each["isvalid"] for each in batches} == {"true"}
+    assert ends[-1] == len(pair.records[place])
+    ran = run.kseg(["verify", "-q", str(partition)], pair.target.work)
+    assert (ran.status, ran.stdout) == (0, b"")
 
 
 @pytest.mark.parametrize("topic", ["codecs", "odd", "transactions", "compacted", "trimmed"])

@@ -103,7 +103,8 @@ class _Boundaries:
     def name_by(self, offsets: list[CheckpointOffset]) -> Name | None:
         """Return the name that has enough bits, and enough more than each other one.
 
-        The offsets of other names count even if one of them is no boundary: the checkpoint may be of an earlier topic.
+        The offsets of other names count even if one of them isn't a boundary: the checkpoint may be of an earlier
+        topic.
         """
         start = bisect_right(offsets, self._firsts[0], key=lambda each: each.offset)
         end = bisect_right(offsets, self._last, key=lambda each: each.offset)

@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterable, Iterator
 
 from kseg.carve.chains import CarvedPartition, Part, Rows, first_header
 from kseg.carve.runs import Runs
+from kseg.cluster.model import control_type
+from kseg.formats.codes import ControlType
 from kseg.reading.batch import Batch, BatchHeader
 
 
@@ -15,6 +17,15 @@ def batches_of(
         for single in _singles(part, 0, part.last - part.first if isinstance(part, Rows) else 1):
             if is_wanted(first_header(runs, single)):
                 yield _read(runs, single)
+
+
+def is_snapshot(runs: Runs, partition: CarvedPartition) -> bool:
+    """Return True for a snapshot of the metadata, not a log: its first batch is a header for it, at offset 0."""
+    header = first_header(runs, partition.parts[0])
+    if header.first_offset or not header.is_control:
+        return False
+    record = next(next(batches_of(runs, partition)).records(on_damage="skip"), None)
+    return record is not None and control_type(record) == ControlType.SNAPSHOT_HEADER
 
 
 def sample_batches(runs: Runs, partition: CarvedPartition, most: int) -> Iterator[Batch]:

@@ -5,15 +5,14 @@ from itertools import islice
 from typing import NamedTuple
 
 from kseg.carve.chains import CarvedPartition
-from kseg.carve.contents import sample_batches
+from kseg.carve.contents import is_snapshot, sample_batches
 from kseg.carve.names import Name, NameKind
 from kseg.carve.runs import Runs
 from kseg.carve.topics import KnownTopics
-from kseg.cluster.model import control_type
 from kseg.coordinators.home_partition import coordinator_partition, count_by_shared_ids
 from kseg.coordinators.members import TOPIC as SHARE_STATE_TOPIC
 from kseg.decode.internal_records import EARLY_SHARE_GROUP_VALUES, EARLY_SHARE_STATE_VALUES, parse_framed
-from kseg.formats.codes import VERSION, ControlType
+from kseg.formats.codes import VERSION
 from kseg.formats.messages import Fields, MessageError, parse_message
 from kseg.formats.schemas import (
     METADATA_RECORDS,
@@ -91,8 +90,8 @@ def internal_names(found: Iterable[InternalPartition], topics: KnownTopics) -> d
     """Return names by number of partitions.
 
     The number of a coordinator's partition follows from the ids in its keys and the topic's number of partitions. That
-    comes from the metadata, or from many ids that share a partition. Without both there is no name, nor if the
-    ids don't agree.
+    comes from the metadata, or from many ids that share a partition. If both are missing, or the ids don't agree, the
+    partition gets no name.
     """
     by_topic: dict[str, list[InternalPartition]] = {}
     for each in found:
@@ -115,14 +114,12 @@ def internal_names(found: Iterable[InternalPartition], topics: KnownTopics) -> d
 def _recognize(runs: Runs, partition: CarvedPartition) -> InternalPartition | None:
     """Return the internal topic that the records of some batches fit."""
     candidates = _Candidates()
-    is_snapshot = False
     for batch in sample_batches(runs, partition, _MOST_BATCHES):
         records = islice(batch.records(on_damage="skip"), _MOST_RECORDS)
-        if batch.is_control:
-            is_snapshot |= any(control_type(record) == ControlType.SNAPSHOT_HEADER for record in records)
-        elif not all(map(candidates.take, records)):
+        if not batch.is_control and not all(map(candidates.take, records)):
             return None
-    return candidates.result(partition.number, is_snapshot=is_snapshot)
+    found = candidates.result(partition.number)
+    return found and found._replace(is_snapshot=is_snapshot(runs, partition))
 
 
 class _Candidates:
@@ -145,13 +142,13 @@ class _Candidates:
                 del self._ids[topic]
         return self._is_metadata or bool(self._ids)
 
-    def result(self, number: int, *, is_snapshot: bool) -> InternalPartition | None:
-        """Return the only topic that is left. A key alone is no proof: a value must fit too."""
+    def result(self, number: int) -> InternalPartition | None:
+        """Return the only topic that is left. A key alone proves nothing: a value must fit too."""
         if not self._has_value or self._is_metadata + len(self._ids) != 1:
             return None
         for topic, ids in self._ids.items():
             return InternalPartition(number, topic, frozenset(ids))
-        return InternalPartition(number, METADATA_TOPIC, frozenset(), is_snapshot)
+        return InternalPartition(number, METADATA_TOPIC, frozenset())
 
 
 def _is_metadata(record: Record) -> bool:

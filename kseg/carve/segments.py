@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kseg.carve.chains import CarvedPartition, Part, Rows, first_header, last_header
+from kseg.carve.contents import is_snapshot
 from kseg.carve.runs import Runs
-from kseg.formats.codes import MAXIMUM_RELATIVE_OFFSET, SEGMENT_BYTES, ControlType
+from kseg.formats.codes import MAXIMUM_RELATIVE_OFFSET, SEGMENT_BYTES
 from kseg.formats.file_names import BOOTSTRAP_CHECKPOINT
-from kseg.formats.header_fields import CONTROL_KEY_TYPE
-from kseg.reading.batch import Batch
 from kseg.system.new_directory import write_whole
 
 _PIECE = 1 << 20
@@ -35,7 +34,7 @@ class CarvedSegment(NamedTuple):
 
 def segments_of(runs: Runs, partition: CarvedPartition) -> Iterator[CarvedSegment]:
     """Yield the segments of a partition: a new one begins at a gap in the offsets, and when the last one is full."""
-    if is_snapshot(runs, partition.parts):
+    if is_snapshot(runs, partition):
         size = sum(size_of(runs, part) for part in partition.parts)
         yield CarvedSegment(partition.directory, 0, partition.parts, size, is_snapshot=True)
         return
@@ -54,17 +53,6 @@ def segments_of(runs: Runs, partition: CarvedPartition) -> Iterator[CarvedSegmen
         size += size_of(runs, part)
     if held:
         yield CarvedSegment(partition.directory, first_header(runs, held[0]).first_offset, tuple(held), size)
-
-
-def is_snapshot(runs: Runs, parts: tuple[Part, ...]) -> bool:
-    """Return True if batches are those of a KRaft snapshot, whose first one has a header for it, at offset 0."""
-    header = first_header(runs, parts[0])
-    if header.first_offset != 0 or not header.is_control or not isinstance(parts[0], Rows):
-        return False
-    raw = runs.images.read(header.position, header.end)
-    record = next(Batch.parse(raw, 0, is_valid=True).records(on_damage="skip"), None)
-    key = b"" if record is None or record.key is None else record.key
-    return len(key) >= CONTROL_KEY_TYPE.end and CONTROL_KEY_TYPE.read(key) == ControlType.SNAPSHOT_HEADER
 
 
 def size_of(runs: Runs, part: Part) -> int:

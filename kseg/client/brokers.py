@@ -27,7 +27,7 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
 PATIENCE, FIRST_PATIENCE = 120.0, 10.0
 """Seconds after which attempts without progress end; and before the first answer, since the address may be wrong."""
 QUIET_SECONDS = 3.0
-"""Seconds after which users are told the reason of a wait."""
+"""Seconds after which a note has the reason for a wait."""
 Tell = Callable[[str], None]
 """Takes a note for users."""
 PASSING = frozenset(

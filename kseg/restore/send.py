@@ -121,7 +121,7 @@ class _Request:
 class _Pause:
     """The next pause of a partition that began again, since its log ended at an offset; -1 if unknown.
 
-    refusals: the last answers that were nothing but refusals of a batch out of order.
+    refusals: the last answers, if all of them refused a batch out of order.
     """
 
     end: int = -1

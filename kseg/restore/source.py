@@ -101,15 +101,18 @@ def open_source(replicas: PartitionReplicas[PartitionLog], end_ms: int | None = 
 class Walk:
     """A walk over a partition's batches from a place on: runs of wanted batches, and damages.
 
-    left_out: numbers of records by the reason why they are left out. missing: offsets between batches.
+    left_out: numbers of records by the reason why they are left out. missing: offsets between batches, if counted.
     """
 
-    def __init__(self, source: SourcePartition, start: Checkpoint | None = None) -> None:
+    def __init__(
+        self, source: SourcePartition, start: Checkpoint | None = None, *, counts_missing: bool = False
+    ) -> None:
         """Read nothing yet; start: a checkpoint of the same log."""
         self._source, self._start = source, start
         self.left_out: Counter[LeftOut] = Counter()
         self.missing = 0
-        self._fold = kernel.load().HeaderFold(Event.CONTROL | Event.TRANSACTIONAL | Event.OFFSET)
+        offsets = Event.OFFSET if counts_missing else Event.FALL  # a compacted log has a gap before most batches
+        self._fold = kernel.load().HeaderFold(Event.CONTROL | Event.TRANSACTIONAL | offsets)
         self._fold.passes_legacy = True
         self._fold.offset_floor = source.first_offset
         if start is not None:
@@ -236,7 +239,7 @@ class Surveyor:
     def __init__(self, source: SourcePartition) -> None:
         """Read nothing yet."""
         self._source = source
-        self._walk = Walk(source)
+        self._walk = Walk(source, counts_missing=True)
         self._sums = _Sums(end_offset=source.first_offset)
 
     def read(self) -> Iterator[int]:

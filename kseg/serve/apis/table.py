@@ -18,19 +18,20 @@ from kseg.serve.apis.cluster import (
     answer_list_transactions,
     answer_metadata,
 )
+from kseg.serve.apis.committed import answer_offset_commit, answer_offset_fetch
 from kseg.serve.apis.configs import answer_describe_configs
 from kseg.serve.apis.fetch import answer_fetch, answer_list_offsets, answer_offset_for_leader_epoch, refuse_produce
 from kseg.serve.apis.groups import (
     answer_consumer_group_describe,
-    answer_consumer_heartbeat,
     answer_describe_groups,
     answer_find_coordinator,
+    answer_list_groups,
+)
+from kseg.serve.apis.membership import (
+    answer_consumer_heartbeat,
     answer_heartbeat,
     answer_join_group,
     answer_leave_group,
-    answer_list_groups,
-    answer_offset_commit,
-    answer_offset_fetch,
     answer_sync_group,
 )
 from kseg.serve.apis.request import (

@@ -46,7 +46,7 @@ from kseg.reading.batch import Batch, BatchHeader, batch_of
 from kseg.reading.blocks import Damage
 from kseg.reading.bodies import Slice, with_bodies
 from kseg.reading.log_file import LogFile, Run
-from kseg.writer.batches import batch_of_rest, cleaned_batch, empty_batch
+from kseg.writer.cleaned import batch_of_rest, cleaned_batch, empty_batch
 
 _WHY_ENDS = {
     CleanerStop.ACTIVE_SEGMENT: "the active segment",

@@ -18,7 +18,8 @@ from kseg.errors import OpenError
 from kseg.export.coverage import Coverage
 from kseg.export.plan import Done, Splitting, WorkOrder, gapless_partitions, plan_orders
 from kseg.export.read.batch_sizes import coalesce_batches
-from kseg.export.read.order_reader import ChangedError, OrderReader
+from kseg.export.read.order_reader import OrderReader
+from kseg.export.read.ranges import ChangedError
 from kseg.export.results import LostOffsets, Tally, find_explained
 from kseg.export.settings import COLUMNS, LogSelection, OffsetRange, ReadOptions
 from kseg.formats.file_names import plain_text

@@ -15,7 +15,7 @@ from kseg.log.writer import NEVER, PartitionSettings, PartitionWriter, WrittenSe
 from kseg.reading.batch import Batch, BatchHeader
 from kseg.reading.blocks import Damage
 from kseg.reading.log_file import LogFile
-from kseg.writer.batches import without_records
+from kseg.writer.cleaned import without_records
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,8 @@ from kseg.export.commit.shapes import parse_json
 from kseg.export.destination import open_destination
 from kseg.export.plan import ByteRange, Splitting, WorkOrder, balance, plan_orders
 from kseg.export.read.batch_sizes import coalesce_batches
-from kseg.export.read.order_reader import ChangedError, OrderReader, RangeReader
+from kseg.export.read.order_reader import OrderReader
+from kseg.export.read.ranges import ChangedError, RangeReader
 from kseg.export.report import damage_rows
 from kseg.export.results import Result
 from kseg.export.settings import LogSelection

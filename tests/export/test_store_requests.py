@@ -13,7 +13,7 @@ from kseg.errors import OpenError
 from kseg.export.commit.order import execute_here
 from kseg.export.plan import ByteRange
 from kseg.export.planning import Export
-from kseg.export.read.order_reader import RangeReader
+from kseg.export.read.ranges import RangeReader
 from kseg.export.run import run_export
 from kseg.export.settings import LogSelection, OffsetRange
 from kseg.store import objects

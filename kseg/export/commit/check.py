@@ -11,10 +11,11 @@ import pyarrow.parquet as pq
 from kseg.errors import KsegError, OpenError, plural
 from kseg.export.commit.manifest import Key
 from kseg.export.destination import Destination
-from kseg.export.read.order_reader import has_gone
+from kseg.export.read.ranges import has_gone
 from kseg.export.report import PartitionReport
 from kseg.export.results import Result, row_counts
-from kseg.export.write.parquet import ATTEMPT, is_written_alike
+from kseg.export.write.exported_rows import is_written_alike
+from kseg.export.write.parquet import ATTEMPT
 from kseg.store.location import is_remote
 from kseg.system.run_usage import in_threads
 

@@ -9,12 +9,10 @@ import logging
 import re
 import sys
 import warnings
-from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cached_property
-from importlib import import_module
 from typing import Any
 from uuid import uuid4
 
@@ -24,6 +22,15 @@ from kseg.arrow import MILLISECONDS
 from kseg.errors import KsegError, SwappedError, UsageError, plural
 from kseg.export.columns.flat_columns import is_decoded
 from kseg.export.commit.check import TableContents, check_reopening
+from kseg.export.commit.iceberg_entries import (
+    data_files,
+    filter_of,
+    holds_only,
+    may_hold,
+    partition_of,
+    small_files,
+    values_of,
+)
 from kseg.export.commit.manifest import Manifest
 from kseg.export.commit.protocol import TableName
 from kseg.export.commit.runs import OvertakenError
@@ -38,8 +45,9 @@ from kseg.export.commit.table_log import (
 )
 from kseg.export.destination import Destination
 from kseg.export.settings import FileOptions, ReadOptions
-from kseg.export.write.folders import FolderColumn, folder_columns, texts_in
-from kseg.export.write.parquet import field_ids, schema_of_files, with_field_ids
+from kseg.export.write.field_ids import field_ids, with_field_ids
+from kseg.export.write.folders import folder_columns
+from kseg.export.write.parquet import schema_of_files
 from kseg.store.location import is_remote, parse_url
 from kseg.system.held_directory import LinkError
 from kseg.system.new_directory import Processes
@@ -64,14 +72,11 @@ PROPERTIES = {
     "write.metadata.previous-versions-max": "10",
 }
 """Properties of a new table. Each metadata file has the progress, so only a few files are kept."""
-_NO_TIMES = {"write.metadata.metrics.column.timestamp": "counts"}
 _ONCE = {"commit.retry.num-retries": "0"}
 _METADATA = "metadata"
 _SECOND_METADATA = f"{_METADATA}/00001-"
 """The beginning of the metadata of a table's first commit. Creating a table writes only the metadata before it."""
 _FIRST_PARTITION_FIELD = 1000
-_PARTITION = 3
-"""The place of the partition in an entry of pyiceberg."""
 _MOST_OVERTAKEN = 3
 """The number of commits by others for which kseg checks whether its own commit succeeded."""
 _MOST_DIGITS = 18
@@ -303,8 +308,8 @@ class IcebergLog:
             raise OvertakenError(self._url)
         summary = {NUMBER: str(change.manifest.number), RUN: change.manifest.run}
         columns = folder_columns(read, self._files)
-        added = [(f"{self._url}/{file.attempt}", _partition_of(columns, file.folder)) for _, file in change.files()]
-        added += [(f"{self._url}/{file.name}", _partition_of((), "")) for file in change.added]
+        added = [(f"{self._url}/{file.attempt}", partition_of(columns, file.folder)) for _, file in change.files()]
+        added += [(f"{self._url}/{file.name}", partition_of((), "")) for file in change.added]
         removed, kept = self._removals(table, change)
 
         def stage(transaction: Any) -> None:
@@ -317,7 +322,7 @@ class IcebergLog:
             with update.overwrite() if removed else update.merge_append() as producer:
                 for file in removed:
                     producer.delete_data_file(file)
-                for file in _data_files(table.io, transaction.table_metadata, [*kept, *added]):
+                for file in data_files(table.io, transaction.table_metadata, [*kept, *added]):
                     producer.append_data_file(file)
 
         self._commit_once(table, stage, change.manifest.run)
@@ -329,12 +334,12 @@ class IcebergLog:
         if not change.gone and not change.replaces_all:
             return [], []
         with self._errors("read"):
-            tasks = list(table.scan(_filter(change)).plan_files())
+            tasks = list(table.scan(filter_of(change)).plan_files())
         kept = []
         for task in tasks:
-            parts = [part for part in change.gone if _may_hold(task.file, part, table.schema())]
-            topic = dict(zip(self._files.folder_columns, _values(task.file.partition), strict=False)).get("topic")
-            is_whole = any(_holds_only(task.file, part, topic, table.schema()) for part in parts)
+            parts = [part for part in change.gone if may_hold(task.file, part, table.schema())]
+            topic = dict(zip(self._files.folder_columns, values_of(task.file.partition), strict=False)).get("topic")
+            is_whole = any(holds_only(task.file, part, topic, table.schema()) for part in parts)
             if change.replaces_all or is_whole:
                 continue
             self._refuse_deletes(task)
@@ -483,7 +488,7 @@ class IcebergLog:
             )
         read = self.progress().read
         with self._errors("read"):
-            groups = list(_small_files(table.scan().plan_files(), target_size))
+            groups = list(small_files(table.scan().plan_files(), target_size))
         run_id = uuid4().hex[:8]
         copied = ((self._copy_rows(group, f"merged-{run_id}", (), read), group[0].partition) for group in groups)
         added = [(path, partition) for path, partition in copied if path is not None]
@@ -493,7 +498,7 @@ class IcebergLog:
             with transaction.update_snapshot(snapshot_properties={RUN: run_id}).overwrite() as overwrite:
                 for file in removed:
                     overwrite.delete_data_file(file)
-                for file in _data_files(table.io, table.metadata, added):
+                for file in data_files(table.io, table.metadata, added):
                     overwrite.append_data_file(file)
 
         if added:
@@ -544,101 +549,3 @@ def _without_code(catalog: Any) -> Any:
         {name: value for name, value in dict(properties).items() if name not in _NAMES_CODE}, location
     )
     return catalog
-
-
-def _filter(change: TableChange) -> Any:
-    are: Any = import_module("pyiceberg.expressions")
-    if change.replaces_all:
-        return are.AlwaysTrue()
-
-    def rows(part: RowRange) -> Any:
-        is_its = are.IsNull("partition") if part.partition is None else are.EqualTo("partition", part.partition)
-        is_from, is_before = are.GreaterThanOrEqual("offset", part.first), are.LessThan("offset", part.end)
-        return are.And(are.EqualTo("topic", part.topic), is_its, is_from, is_before)
-
-    parts = [rows(part) for part in change.gone]
-    return parts[0] if len(parts) == 1 else are.Or(*parts)
-
-
-def _bounds(file: Any, schema: Any, name: str) -> tuple[Any, Any]:
-    """Return the lowest and the highest value of a column in a file, as far as known."""
-    from pyiceberg.conversions import from_bytes
-
-    field = schema.find_field(name)
-    found = [(bounds or {}).get(field.field_id) for bounds in (file.lower_bounds, file.upper_bounds)]
-    lowest, highest = (None if value is None else from_bytes(field.field_type, value) for value in found)
-    return lowest, highest
-
-
-def _may_hold(file: Any, part: RowRange, schema: Any) -> bool:
-    for name, first, last in (("partition", part.partition, part.partition), ("offset", part.first, part.end - 1)):
-        lowest, highest = _bounds(file, schema, name)
-        if None not in (first, last, lowest, highest) and (lowest > last or highest < first):
-            return False
-    return True
-
-
-def _values(record: Any) -> list[Any]:
-    return [record[place] for place in range(len(record))]
-
-
-def _holds_only(file: Any, part: RowRange, topic: str | None, schema: Any) -> bool:
-    """Return True if all rows of a file are known to be in a range; topic: the topic of all rows, if known."""
-    offsets, numbers = _bounds(file, schema, "offset"), _bounds(file, schema, "partition")
-    topics = _bounds(file, schema, "topic") if topic is None else (topic, topic)
-    is_its = numbers == (part.partition, part.partition) and topics == (part.topic, part.topic)
-    return is_its and None not in offsets and part.first <= offsets[0] and offsets[1] < part.end
-
-
-def _partition_of(columns: Iterable[FolderColumn], folder: str) -> Any:
-    """Return the values of a folder as Iceberg's metadata have them."""
-    from pyiceberg.typedef import Record
-
-    pairs = zip(columns, texts_in(folder), strict=True)
-    return Record(*(column.iceberg_value(text) for column, text in pairs))
-
-
-def _data_files(io: Any, metadata: Any, files: Iterable[tuple[str, Any]]) -> Iterable[Any]:
-    """Yield files, each with its partition, as entries of Iceberg's metadata, with statistics from their footers."""
-    from concurrent.futures import ThreadPoolExecutor
-
-    from pyiceberg.partitioning import PartitionSpec
-
-    # pyiceberg would take the partition from statistics, which can't tell a bucket
-    spec = PartitionSpec(spec_id=metadata.default_spec_id)
-    plain = metadata.model_copy(update={"partition_specs": [spec]})
-    with ThreadPoolExecutor() as pool:
-        yield from pool.map(lambda file: _data_file(io, plain, *file), files)
-
-
-def _data_file(io: Any, metadata: Any, path: str, partition: Any) -> Any:
-    """Return a file's entry, without bounds of times after the year 9999, where Python's times end."""
-    from pyiceberg.io.pyarrow import parquet_file_to_data_file
-
-    try:
-        found = parquet_file_to_data_file(io, metadata, path)
-    except OverflowError:
-        without = metadata.model_copy(update={"properties": {**metadata.properties, **_NO_TIMES}})
-        found = parquet_file_to_data_file(io, without, path)
-    found[_PARTITION] = partition
-    return found
-
-
-def _small_files(tasks: Iterable[Any], target_size: int) -> Iterator[list[Any]]:
-    """Yield groups of the files of a partition that together have about the target size, with similar contents."""
-    by_partition: dict[Any, list[Any]] = defaultdict(list)
-    for task in tasks:
-        if not task.delete_files and task.file.file_size_in_bytes < target_size:
-            by_partition[task.file.partition].append(task.file)
-    for files in by_partition.values():
-        group: list[Any] = []
-        size = 0
-        for file in sorted(files, key=lambda file: str(file.file_path)):
-            if group and size + file.file_size_in_bytes > target_size:
-                if len(group) > 1:
-                    yield group
-                group, size = [], 0
-            group.append(file)
-            size += file.file_size_in_bytes
-        if len(group) > 1:
-            yield group

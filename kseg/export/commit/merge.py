@@ -15,15 +15,8 @@ from kseg.export.destination import Destination
 from kseg.export.results import ExportedFile, Result, SourceFile, Tally, row_counts
 from kseg.export.settings import OffsetRange
 from kseg.export.undecoded import joined_parts
-from kseg.export.write.parquet import (
-    ExportedFiles,
-    Layout,
-    NewFile,
-    new_attempt,
-    origin_of_parts,
-    schema_of_files,
-    stem_of,
-)
+from kseg.export.write.exported_rows import ExportedFiles
+from kseg.export.write.parquet import Layout, NewFile, new_attempt, origin_of_parts, schema_of_files, stem_of
 
 MOST_TIMES_LARGER = 2
 """The largest size of a joined file, as a multiple of the total size of all smaller ones.

@@ -12,7 +12,8 @@ from kseg.errors import OpenError
 from kseg.export.commit.runs import write_finished
 from kseg.export.destination import Destination, open_destination
 from kseg.export.plan import WorkOrder
-from kseg.export.read.order_reader import OrderReader, has_gone
+from kseg.export.read.order_reader import OrderReader
+from kseg.export.read.ranges import has_gone
 from kseg.export.results import ExportedFile, Result, Tally
 from kseg.export.settings import FileOptions, ReadOptions
 from kseg.export.write.parquet import ParquetFiles, with_readable_times

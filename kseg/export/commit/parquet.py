@@ -40,7 +40,8 @@ from kseg.export.destination import UNFINISHED, Destination
 from kseg.export.report import Report, publish
 from kseg.export.results import ExportedFile, Result, row_counts
 from kseg.export.settings import FileOptions, ReadOptions
-from kseg.export.write.parquet import ATTEMPT, ATTEMPTS, ExportedFiles, schema_of_files
+from kseg.export.write.exported_rows import ExportedFiles
+from kseg.export.write.parquet import ATTEMPT, ATTEMPTS, schema_of_files
 from kseg.system.new_directory import Processes
 from kseg.system.signals import Uninterrupted
 

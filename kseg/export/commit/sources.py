@@ -11,7 +11,7 @@ from kseg.errors import OpenError
 from kseg.export.commit.manifest import Key, Manifest
 from kseg.export.coverage import Coverage
 from kseg.export.plan import Done, is_read
-from kseg.export.read.order_reader import crc_of_range, is_cleaned, is_decayed
+from kseg.export.read.ranges import crc_of_range, is_cleaned, is_decayed
 from kseg.export.results import Result, SourceFile
 from kseg.export.settings import ReadOptions
 from kseg.store.location import is_remote

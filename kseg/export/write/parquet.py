@@ -1,15 +1,13 @@
-"""Parquet files of an export: rows, field ids, and rewritten rows."""
+"""Parquet files of an export: their layout, their names, and attempts to write them."""
 
 import json
 import os
 import re
-from collections import OrderedDict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from functools import lru_cache
 from hashlib import sha256
 from inspect import signature
-from itertools import count
 from typing import Any, NamedTuple
 from uuid import uuid4
 
@@ -18,80 +16,17 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from kseg.arrow import MILLISECONDS
-from kseg.errors import KsegError, OpenError, UsageError, plural, quote
+from kseg.errors import KsegError, UsageError, quote
 from kseg.export.columns.column_types import END_TIME, FIRST_TIME, text_columns
-from kseg.export.columns.flat_columns import is_decoded, with_all_columns
+from kseg.export.columns.flat_columns import is_decoded
 from kseg.export.destination import Destination
 from kseg.export.plan import TOLERANCE, WorkOrder, count_files
 from kseg.export.read.batch_sizes import cut
 from kseg.export.results import ExportedFile
 from kseg.export.settings import MIB, REASON, SIDE, FileOptions, ReadOptions
+from kseg.export.write.field_ids import with_field_ids
 from kseg.export.write.folders import NO_VALUE, Folders, path_in_log
 from kseg.export.write.sort_order import parquet_order, sorted_rows
-
-_ID = b"PARQUET:field_id"
-
-
-def with_field_ids(schema: pa.Schema, ids: Iterable[int] = ()) -> pa.Schema:
-    """Return the schema with field ids: the given ones, or 1, 2 and so on as Iceberg's catalogs number new tables.
-
-    All fields of a struct are numbered before their children. Source: TypeUtil.assignFreshIds.
-    """
-    return pa.schema(_number_fields(schema, iter(ids or count(1))))
-
-
-def field_ids(schema: pa.Schema, table: pa.Schema) -> tuple[int, ...]:
-    """Return the ids in a table schema for the fields of another one, in the order of `with_field_ids`.
-
-    The table has all fields. Returns an empty tuple if the ids are those of a new table.
-    """
-    found = tuple(_ids_of(schema, table))
-    return () if found == tuple(range(1, len(found) + 1)) else found
-
-
-def _ids_of(fields: Iterable[pa.Field], table: Iterable[pa.Field]) -> Iterator[int]:
-    there = {field.name: field for field in table}
-    pairs = [(field, there[field.name]) for field in fields]
-    for _, own in pairs:
-        yield int(own.metadata[_ID])
-    for field, own in pairs:
-        yield from _ids_within(field.type, own.type)
-
-
-def _ids_within(kind: pa.DataType, table: pa.DataType) -> Iterator[int]:
-    if pa.types.is_struct(kind):
-        yield from _ids_of(kind, table)
-    elif pa.types.is_list(kind):
-        yield int(table.value_field.metadata[_ID])
-        yield from _ids_within(kind.value_type, table.value_type)
-    elif pa.types.is_map(kind):
-        yield from (int(table.key_field.metadata[_ID]), int(table.item_field.metadata[_ID]))
-        yield from _ids_within(kind.item_type, table.item_type)
-
-
-def _number_fields(fields: pa.Schema | pa.StructType, numbers: Iterator[int]) -> list[pa.Field]:
-    own = [next(numbers) for _ in fields]
-    return [
-        _with_id(field, number).with_type(_inner(field.type, numbers))
-        for field, number in zip(fields, own, strict=True)
-    ]
-
-
-def _with_id(field: pa.Field, number: int) -> pa.Field:
-    return field.with_metadata({**(field.metadata or {}), _ID: str(number).encode()})
-
-
-def _inner(kind: pa.DataType, numbers: Iterator[int]) -> pa.DataType:
-    if pa.types.is_struct(kind):
-        return pa.struct(_number_fields(kind, numbers))
-    if pa.types.is_list(kind):
-        element = _with_id(kind.value_field, next(numbers))
-        return pa.list_(element.with_type(_inner(kind.value_type, numbers)))
-    if pa.types.is_map(kind):
-        key, item = _with_id(kind.key_field, next(numbers)), _with_id(kind.item_field, next(numbers))
-        return pa.map_(key.with_type(_inner(kind.key_type, numbers)), item.with_type(_inner(kind.item_type, numbers)))
-    return kind
-
 
 ATTEMPTS = "_kseg/attempts"
 ATTEMPT_SUFFIX = ".attempt"
@@ -537,110 +472,3 @@ def size_in_file(batches: Iterable[pa.RecordBatch], read: ReadOptions, options: 
         for first in range(0, rows.num_rows, per_group):
             writer.write_table(sorted_rows(rows.slice(first, per_group), options.sort_by), row_group_size=per_group)
     return int(sink.size())
-
-
-MOST_BYTES = 8 * MIB
-"""Bytes of records in one read, estimated from a row group's metadata."""
-MOST_ROWS = 1 << 16
-"""The most records in one read."""
-
-
-class ExportedFiles:
-    """A context manager for the files to read. It keeps few open, and continues reading where it stopped."""
-
-    def __init__(self, place: Destination, schema: pa.Schema) -> None:
-        self._place, self._schema = place, schema
-        self._open: OrderedDict[str, _ExportedRows] = OrderedDict()
-
-    def __enter__(self) -> "ExportedFiles":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        while self._open:
-            self._open.popitem()[1].close()
-
-    def rows(self, part: ExportedFile) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a part of a file. Raises KsegError if they can't be read."""
-        name = part.path or part.attempt
-        reader = self._open.pop(name, None) or _ExportedRows(name, self._place, self._schema)
-        self._open[name] = reader
-        yield from reader.rows(part.first_row, part.rows)
-        if reader.is_at_end:
-            self._open.pop(name).close()
-        elif len(self._open) > OPEN_FILES:
-            self._open.popitem(last=False)[1].close()
-
-
-class _ExportedRows:
-    """A forward reader of the rows of a file."""
-
-    def __init__(self, name: str, place: Destination, schema: pa.Schema) -> None:
-        self._where = f"{place.url}/{name}"
-        self._schema = schema
-        self._next = 0
-        self._left: pa.RecordBatch | None = None
-        with ExitStack() as stack:
-            source = stack.enter_context(place.open(name))
-            with self._convert_errors():
-                self._file = pq.ParquetFile(source, buffer_size=MIB)
-            if not is_written_alike(schema, self._file.schema_arrow):
-                raise KsegError(
-                    "the file has other columns than this kseg writes; export again with --overwrite", self._where
-                )
-            self._stack = stack.pop_all()
-        self._batches = self._rows_from(0)
-
-    @contextmanager
-    def _convert_errors(self) -> Iterator[None]:
-        try:
-            yield
-        except (OSError, pa.ArrowException) as error:
-            raise OpenError(f"can't be read: {error}", self._where) from error
-
-    @property
-    def is_at_end(self) -> bool:
-        """True if all rows were read."""
-        return bool(self._next >= self._file.metadata.num_rows)
-
-    def close(self) -> None:
-        self._stack.close()
-
-    def rows(self, first: int, count: int) -> Iterator[pa.RecordBatch]:
-        """Yield `count` rows, starting at row `first`."""
-        if first != self._next:
-            self._batches, self._next, self._left = self._rows_from(first), first, None
-        end = first + count
-        while self._next < end:
-            batch = self._left
-            if batch is None:
-                with self._convert_errors():
-                    batch = next(self._batches, None)
-            if batch is None:
-                raise KsegError(
-                    f"the file has {plural(self._next, 'row')}, but the manifest says {end};"
-                    " export again with --overwrite",
-                    self._where,
-                )
-            taken = min(end - self._next, batch.num_rows)
-            self._left = batch.slice(taken) if taken < batch.num_rows else None
-            self._next += taken
-            yield with_all_columns(batch.slice(0, taken), self._schema)
-
-    def _rows_from(self, first: int) -> Iterator[pa.RecordBatch]:
-        """Yield the rows from one on, to the end of the file."""
-        for number in range(self._file.num_row_groups):
-            group = self._file.metadata.row_group(number)
-            if first >= group.num_rows:
-                first -= group.num_rows
-                continue
-            rows = MOST_BYTES * group.num_rows // max(group.total_byte_size, 1)
-            for batch in self._file.iter_batches(min(max(rows, 1), MOST_ROWS), row_groups=[number]):
-                if first < batch.num_rows:
-                    yield batch.slice(first)
-                first = max(first - batch.num_rows, 0)
-
-
-def is_written_alike(schema: pa.Schema, written: pa.Schema) -> bool:
-    """Return True if a file's schema matches, or differs only in decoded columns, which are planned to allow this."""
-    own, there = ([field for field in each if not is_decoded(field.name)] for each in (schema, written))
-    return own == there and set(written.names) <= set(schema.names)

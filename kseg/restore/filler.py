@@ -11,6 +11,7 @@ from kseg.client.connection import DELETE_RECORDS
 from kseg.formats.codes import BATCH_HEADER_SIZE, NO_TIMESTAMP, Codec
 from kseg.formats.messages import Fields
 from kseg.kernel.contract import Appended
+from kseg.protocol.error_codes import ErrorCode
 from kseg.reading.batch import Batch
 from kseg.restore.batches import Producer, TargetBatch, with_header
 from kseg.restore.plan import PlannedPartition
@@ -41,14 +42,20 @@ def _empty_records(count: int) -> Batch:
     return batch
 
 
-def delete_filler(brokers: Brokers, partitions: Sequence[PlannedPartition]) -> None:
-    """Delete the empty records of partitions: their logs begin at the first restored record. Raises ClusterError."""
+def delete_filler(brokers: Brokers, partitions: Sequence[PlannedPartition], *, may_be_compacted: bool = False) -> None:
+    """Delete the empty records of partitions: their logs begin at the first restored record. Raises ClusterError.
+
+    may_be_compacted: the topics have their final settings. A broker deletes nothing in a compacted topic, but its
+    cleaner removes records without a key.
+    """
     for each in partitions:
-        code = 0
+        code = ErrorCode.NONE
         for attempt in brokers.attempts():
             leader = brokers.leaders([each.place])[each.place]
             answer = brokers.ask(DELETE_RECORDS, delete_body([each]), leader)
             code = answer["topics"][0]["partitions"][0]["errorCode"]
+            if code == ErrorCode.POLICY_VIOLATION and may_be_compacted:
+                code = ErrorCode.NONE
             if code not in PASSING:
                 break
             attempt.problem = BrokerError(each.name, code).problem

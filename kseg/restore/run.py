@@ -84,7 +84,9 @@ def run_restore(brokers: Brokers, plan: Plan, request: RestoreRequest, on_step: 
             make_safe(brokers, each)
         on_sent = counted.with_bar(on_step(Step.SEND))
         Sender(brokers, job.producer, on_sent, request.rate).send({each.place: each for each in prepared})
-        delete_filler(brokers, [each for each in plan.partitions if each.is_filled])
+    # A broker that is killed within a minute forgets the deletion, so later runs repeat it.
+    filled = [each for each in plan.partitions if each.is_filled]
+    delete_filler(brokers, filled, may_be_compacted=job.is_done)
     shortened = tuple(_check(brokers, prepared, job, record, on_step(Step.CHECK)))
     topics = tuple(each._replace(settings=job.settings.get(each.target, each.settings)) for each in plan.topics)
     if job.is_done:

@@ -447,15 +447,16 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def write_partition(directory: Path, chance: random.Random, records: int) -> None:
+def write_partition(directory: Path, chance: random.Random, records: int, first: int = 0, gaps: float = 0.005) -> None:
+    """Write records with keys and times from 0 on. first: the first offset. gaps: the share of records after a gap."""
     directory.mkdir()
     codecs = (Codec.NONE, Codec.GZIP, Codec.LZ4, Codec.ZSTD)
-    with PartitionWriter(directory) as writer:
-        number = offset = 0
+    with PartitionWriter(directory, first) as writer:
+        number, offset = 0, first
         while number < records:
             builder = RecordsBuilder(offset, codec=chance.choice(codecs))
             for _ in range(min(chance.choice((1, 3, 50, 400, 1500)), records - number)):
-                offset += chance.random() < 0.005
+                offset += chance.random() < gaps
                 builder.append_at(offset, number, b"%d" % number, b"%d " % number * chance.randrange(20))
                 number, offset = number + 1, offset + 1
             writer.append(builder.build().raw)
@@ -466,12 +467,12 @@ def command_line(pair: Pair, large: Path, name: str) -> list[str]:
     return [*kseg, "--yes", "-q", "--topic-map", f"large={name}", "--job", name, "--rate", "1MiB"]
 
 
-def assert_all_arrived(port: int, name: str, earlier: int = 0) -> None:
-    """Check that a topic has each record once, after some earlier ones."""
+def assert_all_arrived(port: int, name: str, earlier: int = 0, first: int = 0) -> None:
+    """Check that a topic has each record once from its first offset on, after some earlier records."""
     for partition in range(3):
         found = read_all(port, name, partition)[earlier:]
         assert [each.key for each in found] == [b"%d" % number for number in range(30_000)], name
-        assert all(each.timestamp == each.offset - earlier for each in found)
+        assert all(each.timestamp == each.offset - earlier - first for each in found)
 
 
 def make_topic_with_records(bootstrap: str, name: str) -> None:

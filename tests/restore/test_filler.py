@@ -99,6 +99,16 @@ def test_groups_and_maps_keep_their_offsets(broker: StrictBroker, tmp_path: Path
     assert (b"offsets stay" in again.stdout, b"already restored" in again.stdout) == (True, True)
 
 
+def test_a_later_run_deletes_the_empty_records_that_a_killed_broker_has_again(
+    broker: StrictBroker, tmp_path: Path
+) -> None:
+    write_later_partition(tmp_path / "disk" / "t-0", 107)
+    assert restore(broker, tmp_path).status == 0
+    broker.logs["t"][0].start = 0
+    ran = restore(broker, tmp_path)
+    assert (b"already restored" in ran.stdout, broker.logs["t"][0].start) == (True, 107)
+
+
 def test_logs_with_gaps_are_refused(broker: StrictBroker, tmp_path: Path) -> None:
     write_partition(tmp_path / "disk" / "t-0", 20, random.Random(1))
     ran = restore(broker, tmp_path)

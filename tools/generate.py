@@ -22,6 +22,7 @@ FILES = {
     "docs/reference/streams.md": "tools.generators.streams:page",
     "docs/reference/limits.md": "tools.generators.limits:page",
     "docs/reference/releases.md": "tools.generators.releases:page",
+    "docs/reference/public-interface.txt": "tools.generators.public_interface:page",
     "docs/pictures/kseg.svg": "tools.generators.picture:damage",
     "docs/pictures/first-look.svg": "tools.generators.picture:first_look",
     "docs/pictures/report-bytes.svg": "tools.generators.report_pictures:bytes_picture",

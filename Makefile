@@ -29,7 +29,7 @@ PATIENT := --timeout 3600 -o faulthandler_timeout=4000# brokers and clusters are
 
 .PHONY: help demo demo-spark test test-asan test-install test-faults fuzz fuzz-serve load-serve lint check docs site test-kafka test-browser test-go \
     test-exhaustive test-one test-hours test-restore test-lake test-pipeline test-unwrap test-start test-spark test-cluster test-stores test-carve test-carve-live \
-    bench bench-carve bench-spark bench-serve bench-restore golden build clean FORCE
+    bench bench-start bench-carve bench-spark bench-serve bench-restore golden build clean FORCE
 .DELETE_ON_ERROR:
 
 help: ## Print this list
@@ -189,6 +189,9 @@ test-stores: $(EMULATORS) $(CATALOGS) $(OLDER_SPARK) ## Run commands over object
 REPEAT := 3
 bench: $(PEERS) ## Compare with the real tool and other readers, REPEAT=5 times; needs Java and Maven, see bench/README.md
 	$(VENV_PYTHON) -m bench --repeat $(REPEAT)
+
+bench-start: $(DEVELOPMENT) ## Count the instructions of kseg's start and of each import of `kseg dump`; valgrind if it is installed
+	$(VENV_PYTHON) -m bench.start
 
 bench-carve: $(DEVELOPMENT) ## Compare the phases of `kseg carve` with SHA-256 alone, on a made image of 200 partitions
 	$(VENV_PYTHON) -m bench.carve

@@ -24,9 +24,9 @@ def main(arguments: "list[str] | None" = None) -> int:
     """Run a command line, by default the process's own; return its exit status."""
     leave_at_interrupt()
     gc.disable()  # until the command begins: objects of the start stay, and collecting garbage among them takes long
-    from kseg.system.signals import put_off_inspect
+    from kseg.system.late_modules import put_off_imports
 
-    put_off_inspect()
+    put_off_imports()
     from kseg.cli import main as run
 
     try:

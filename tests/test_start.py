@@ -46,18 +46,32 @@ def test_garbage_is_collected_while_a_command_runs(tmp_path: Path) -> None:
     assert ran.stdout == "value: True\n"
 
 
-def test_what_stands_for_inspect_has_its_numbers() -> None:
-    put_off = "import sys; sys.modules.pop('inspect', 0); import kseg.system.signals as late; late.put_off_inspect()"
-    code = f"""
-{put_off}
-import inspect as stand_in
-del sys.modules["inspect"]
-import inspect
-names = [name for name in dir(type(stand_in)) if name.startswith("CO_")]
-print(len(names), [name for name in names if getattr(stand_in, name) != getattr(inspect, name)])
+def test_substitutes_of_late_modules_answer_like_the_modules() -> None:
+    code = """
+import sys
+late = ["gettext", "inspect", "ipaddress", "ntpath", "platform", "urllib.parse"]
+for name in late:
+    sys.modules.pop(name, None)
+def answers():
+    import gettext, inspect, ipaddress, ntpath, platform, urllib.parse
+    from gettext import gettext as _, ngettext
+    from urllib.parse import quote_from_bytes
+    numbers = [getattr(inspect, "CO_" + name) for name in
+               "OPTIMIZED NEWLOCALS VARARGS VARKEYWORDS GENERATOR COROUTINE ASYNC_GENERATOR".split()]
+    texts = [_("Usage"), ngettext("one", "some", 1), ngettext("one", "some", 2), inspect.cleandoc(" a")]
+    others = [platform.system(), quote_from_bytes(b"a b"), quote_from_bytes(b"a/b", safe="")]
+    yield numbers, texts, others
+    yield [ntpath.join("a", "b"), str(ipaddress.ip_address("::1")), urllib.parse.quote("a b"), gettext.find("kseg")]
+real = [*answers()]
+for name in late:
+    del sys.modules[name]
+import kseg.system.late_modules as late_modules
+late_modules.put_off_imports()
+substitutes = [next(answers()), [type(sys.modules[name]) for name in ("ntpath", "gettext")], [*answers()][1]]
+print(real[0] == substitutes[0], real[1] == substitutes[2], [each.__module__ for each in substitutes[1]])
 """
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
-    assert ran.stdout == "7 []\n"
+    assert ran.stdout == "True True ['kseg.system.late_modules', 'kseg.system.late_modules']\n"
 
 
 def test_a_process_of_kseg_imports_inspect_only_when_something_of_it_is_asked_for() -> None:

@@ -1,12 +1,10 @@
-"""Signals that end a run, and the deferred import of Python's `inspect`."""
+"""Signals that end a run."""
 
 import os
 import signal
-import sys
-from importlib import import_module
 from threading import Lock
 from time import monotonic
-from types import FrameType, ModuleType, TracebackType
+from types import FrameType, TracebackType
 
 INTERRUPTED = 130
 """The exit status that shells use after SIGINT."""
@@ -84,36 +82,3 @@ def _raise(number: int, _: FrameType | None) -> None:
 
 def _leave(number: int, _: FrameType | None) -> None:
     os._exit(_STATUS_OF_SIGNAL + number)
-
-
-NAME = "inspect"
-
-
-class _Inspect(ModuleType):
-    """A substitute for the module until more is needed than click and the compiled kernel always use."""
-
-    CO_OPTIMIZED, CO_NEWLOCALS, CO_VARARGS, CO_VARKEYWORDS = 1, 2, 4, 8
-    CO_GENERATOR, CO_COROUTINE, CO_ASYNC_GENERATOR = 32, 128, 512
-
-    @staticmethod
-    def cleandoc(text: str) -> str:
-        """Return a text without its indentation, as the module's own function does."""
-        if "\n" not in text:
-            return text.expandtabs().lstrip()
-        cleaned: str = _own().cleandoc(text)
-        return cleaned
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(_own(), name)
-
-
-def put_off_inspect() -> None:
-    """Make `import inspect` return the substitute from now on, unless it is imported already."""
-    sys.modules.setdefault(NAME, _Inspect(NAME))
-
-
-def _own() -> ModuleType:
-    """Import the module itself, which later imports get, too."""
-    if isinstance(sys.modules.get(NAME), _Inspect):
-        del sys.modules[NAME]
-    return import_module(NAME)

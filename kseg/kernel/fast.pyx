@@ -19,8 +19,6 @@ from os import urandom
 from kseg.formats.header_fields import HEADER_NAMES
 from kseg.kernel.contract import Problem as ProblemValue
 from kseg.kernel.contract import RecordProblem
-from kseg.kernel.contract import OFTEN_STEADY, STEADY
-from kseg.kernel.statistics_contract import LINGERS_MS, TIME_STEPS
 
 cdef extern from "crc.h" nogil:
     void crc_prepare()

@@ -16,7 +16,7 @@ def numbers() -> Iterator[str]:
     made_of = "kseg.kernel.contract, carve_contract, fold_contract, program and statistics_contract"
     yield f"# The numbers of {made_of}. Made from them by tools/generate.py: edit those."
     for shown in (contract.Stop, contract.Problem, contract.Contents, program.Op):
-        yield f"\ncpdef enum {shown.__name__}:"
+        yield f"\ncdef enum {shown.__name__}:"
         yield from (f"    {member.name} = {member.value}" for member in shown)
     yield "\ncdef enum:"
     for used in (program.Slot, program.Text):
@@ -40,6 +40,11 @@ def numbers() -> Iterator[str]:
     yield from statistics_numbers()
     for name in ("UNKNOWN_CONTROL", "MALFORMED_CONTROL", "CONTROL_TEMPLATES"):
         yield f"    {name} = {getattr(program, name)}"
+    yield ""
+    for name in ("STEADY", "OFTEN_STEADY"):
+        yield f"{name} = {tuple(map(int, getattr(program, name)))}"
+    for name in ("LINGERS_MS", "TIME_STEPS"):
+        yield f"{name} = {getattr(statistics_contract, name)}"
 
 
 def statistics_numbers() -> Iterator[str]:

@@ -1,24 +1,24 @@
 # The numbers of kseg.kernel.contract, carve_contract, fold_contract, program and statistics_contract. Made from them by tools/generate.py: edit those.
 
-cpdef enum Stop:
+cdef enum Stop:
     END = 0
     BAD_LENGTH = 1
     BAD_MAGIC = 2
     BAD_CRC = 3
     FULL = 4
 
-cpdef enum Problem:
+cdef enum Problem:
     BAD_RECORD = 0
     BAD_COUNT = 1
     BAD_CONTROL = 2
     BAD_MESSAGE = 3
 
-cpdef enum Contents:
+cdef enum Contents:
     KEYS = 1
     VALUES = 2
     HEADERS = 4
 
-cpdef enum Op:
+cdef enum Op:
     LITERAL = 0
     INTEGER = 1
     WORD = 2
@@ -173,3 +173,8 @@ cdef enum:
     UNKNOWN_CONTROL = 7
     MALFORMED_CONTROL = 8
     CONTROL_TEMPLATES = 9
+
+STEADY = (5, 6, 7, 8, 9, 10, 13, 16, 17, 19, 20, 28, 29, 30, 26)
+OFTEN_STEADY = (2, 3, 4, 23)
+LINGERS_MS = (5, 20, 100)
+TIME_STEPS = (60000, 300000, 900000, 3600000, 21600000, 86400000, 604800000, 6048000000, 60480000000)

@@ -137,13 +137,12 @@ def _tell_misspelt_variables(name: str | None, command: click.Command | None, ar
 def _show_version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
     if not wanted or context.resilient_parsing:
         return
-    from importlib.metadata import version
-
     from kseg import kernel
+    from kseg.version import VERSION
 
     problem = kernel.load_problem()
     passed_over = "" if problem is None else f"; fast can't be loaded: {problem}"
-    write_line(f"kseg {version('kseg')} (kernel: {kernel.load().NAME}{passed_over})")
+    write_line(f"kseg {VERSION} (kernel: {kernel.load().NAME}{passed_over})")
     flush_stdout()
     context.exit()
 

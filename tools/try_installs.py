@@ -23,10 +23,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from kseg.version import VERSION
 from tools.make_dist import ROOT, copy_sources, make_source_distribution, make_wheel, time_of
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-VERSION = PROJECT["version"]
 TESTS = (
     "tests/formats",
     "tests/index/test_indexes.py",
@@ -164,8 +164,8 @@ def make_twice(place: Path) -> Path:
 def make_older(place: Path) -> Path:
     """Return a wheel of a lower version, with a module that the newer one no longer has."""
     copy_sources(ROOT, place / "older")
-    project = place / "older" / "pyproject.toml"
-    project.write_text(project.read_text(encoding="utf-8").replace(f'"{VERSION}"', f'"{OLDER}"', 1), encoding="utf-8")
+    module = place / "older" / "kseg" / "version.py"
+    module.write_text(module.read_text(encoding="utf-8").replace(f'"{VERSION}"', f'"{OLDER}"'), encoding="utf-8")
     (place / "older" / "kseg" / "gone.py").touch()
     pip = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "-w", str(place)]
     run([*pip, str(place / "older")], place, **NO_COMPILER)

@@ -21,9 +21,9 @@ class Circumstances(NamedTuple):
 
 def current_circumstances(arguments: Iterable[str]) -> Circumstances:
     """Return the circumstances of a run that begins now."""
-    from importlib.metadata import version
+    from kseg.version import VERSION
 
-    return Circumstances(version("kseg"), iso_time(now_ms()), tuple(arguments))
+    return Circumstances(VERSION, iso_time(now_ms()), tuple(arguments))
 
 
 class HashedInput(NamedTuple):

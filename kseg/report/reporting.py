@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from importlib.metadata import version
 from pathlib import Path
 
 from kseg.cluster.directories import LogDir
@@ -26,6 +25,7 @@ from kseg.sizes import human_size
 from kseg.system.shared_work import OnRead
 from kseg.times import time_text
 from kseg.verify.verify import VerificationPlan
+from kseg.version import VERSION
 
 BLOCKS: tuple[Callable[[ReportFacts], Block], ...] = (
     findings_block,
@@ -137,7 +137,7 @@ def _about(plan: VerificationPlan, known: ReportFacts, command: str) -> About:
     counts = f"{partitions}, {topics}, {human_size(size)}"
     return About(
         title=f"{places}: {counts}",
-        version=f"kseg {version('kseg')}",
+        version=f"kseg {VERSION}",
         command=command,
         time_text=time_text(known.choices.now_ms, known.choices.zone),
         now=known.choices.now,

@@ -171,13 +171,12 @@ class _Objects:
 
 
 def _about(facts: BundleFacts) -> Mapping[str, object]:
-    from importlib.metadata import version
-
     from kseg import kernel
+    from kseg.version import VERSION
 
     return {
         "type": "about",
-        "kseg": version("kseg"),
+        "kseg": VERSION,
         "kernel": kernel.load().NAME,
         "python": python_version(),
         "system": system_name(),

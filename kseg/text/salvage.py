@@ -291,9 +291,9 @@ def _file_object(file: WrittenFile) -> dict[str, object]:
 
 def write_run(arguments: Sequence[str], form: Form) -> None:
     """Write a line with kseg's version, the time and the command."""
-    from importlib.metadata import version
+    from kseg.version import VERSION
 
-    run = {"type": "run", "kseg": version("kseg"), "time": iso_time(now_ms())}
+    run = {"type": "run", "kseg": VERSION, "time": iso_time(now_ms())}
     if form.has_objects:
         form.write_object({**run, "arguments": ["kseg", *arguments]})
     else:

@@ -5,7 +5,6 @@ Source: OpenLineage's specification 2-0-2, and its facets.
 
 import os
 from collections.abc import Sequence
-from importlib.metadata import version
 from typing import Any, Literal, NamedTuple
 
 from kseg.export.commit.formats import FORMATS
@@ -13,6 +12,7 @@ from kseg.export.lineage.datasets import DatasetName, name_of_place, schema_fiel
 from kseg.export.report import CommitFacts
 from kseg.export.topic_runs import ExportedTable, RunStart, TopicCounts
 from kseg.times import iso_time, now_ms
+from kseg.version import VERSION
 
 EventType = Literal["START", "COMPLETE", "FAIL", "ABORT"]
 Members = dict[str, Any]
@@ -95,8 +95,7 @@ def _statistics(topics: Sequence[TopicCounts]) -> Members:
 
 
 def _run_facets(error: str | None) -> Members:
-    own = version("kseg")
-    found: Members = {"processing_engine": {"name": "kseg", "version": own, "openlineageAdapterVersion": own}}
+    found: Members = {"processing_engine": {"name": "kseg", "version": VERSION, "openlineageAdapterVersion": VERSION}}
     if error is not None:
         found["errorMessage"] = {"message": error, "programmingLanguage": "PYTHON"}
     parent = os.environ.get("OPENLINEAGE_PARENT_ID", "").split("/")
@@ -117,4 +116,4 @@ def _facets(**facets: Members) -> Members:
 
 
 def _producer() -> str:
-    return f"pkg:pypi/kseg@{version('kseg')}"
+    return f"pkg:pypi/kseg@{VERSION}"

@@ -11,11 +11,10 @@ from kseg.dump.options import DumpOptions, check_options
 from kseg.dump.plan import DumpedDirectory, DumpPlan, file_path, kind_to_dump, plan_dump
 from kseg.dump.reader import DirectoryReader
 from kseg.errors import OpenError, UnreadableError
-from kseg.formats.file_names import LOG_KINDS, FileKind
+from kseg.formats.file_names import LOG_KINDS, FileKind, parse_file_name
 from kseg.layouts import template as layout
 from kseg.output.progress import Talk
 from kseg.output.streams import flush_stdout, write_stdout
-from kseg.reading.other_files import is_other_log
 from kseg.system.placed_path import StrPath, as_path
 
 if TYPE_CHECKING:
@@ -190,7 +189,7 @@ def _print_directory(
 
 def _print_file(path: StrPath, reader: DirectoryReader, form: Form, refuse: Callable[[OpenError], None]) -> None:
     kind = kind_to_dump(path, form.options.like)
-    is_other = kind is FileKind.LOG and form.options.like is None and is_other_log(path)
+    is_other = kind is FileKind.LOG and form.options.like is None and _is_other_log(path)
     if kind in LOG_KINDS and not is_other:
         _print_log(form, refuse, path, reader)
         return
@@ -201,6 +200,15 @@ def _print_file(path: StrPath, reader: DirectoryReader, form: Form, refuse: Call
             form.print_file(path, kind)
     except OpenError as error:
         refuse(_as_written(error, path))
+
+
+def _is_other_log(path: StrPath) -> bool:
+    """Return True if a file without an offset in its name is a program's log, such as a broker's server.log."""
+    if parse_file_name(path).base_offset is not None:
+        return False
+    from kseg.reading.other_files import is_other_log
+
+    return is_other_log(path)
 
 
 def _print_log(form: Form, refuse: Callable[[OpenError], None], path: StrPath, reader: DirectoryReader) -> None:

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import suppress
 from enum import StrEnum
 from typing import NamedTuple, Protocol
-from urllib.parse import unquote, urlsplit
 
 from kseg.errors import OpenError, UsageError, plural, quote, without_secrets
 from kseg.formats.file_names import FileKind, parse_file_name
@@ -165,6 +164,8 @@ def parse_url(url: str) -> StoreUrl:
     if not authority:
         what = _NAMED.get(kind, "bucket")
         raise UsageError(f"has no {what}; specify {scheme}://{what.upper()}/PREFIX", url)
+    from urllib.parse import urlsplit
+
     root, key = f"{scheme}://{authority}", path.strip("/")
     _check_names(kind, authority, key, url)
     host = urlsplit(url).hostname or ""
@@ -206,7 +207,11 @@ def is_remote(path: str) -> bool:
 
 def without_file_scheme(path: str) -> str:
     """Return the path of a file:// URL; other paths unchanged."""
-    return unquote(urlsplit(path).path) if path[:7].lower() == "file://" else path
+    if path[:7].lower() != "file://":
+        return path
+    from urllib.parse import unquote, urlsplit
+
+    return unquote(urlsplit(path).path)
 
 
 def checked_path(path: str) -> str:

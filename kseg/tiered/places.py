@@ -45,14 +45,14 @@ class NamePattern(NamedTuple):
     """Names of a layout's objects: a pattern for the end of their keys, and the suffix of each file."""
 
     layout: TierLayout
-    pattern: re.Pattern[str]
+    pattern: str
     kinds: Mapping[str, FileKind]
 
 
 PATTERNS = (
     NamePattern(
         TierLayout.AIVEN,
-        re.compile(
+        (
             rf"{_TOPIC}-(?P<topic_id>{_ID})/(?P<partition>\d{{1,10}})/(?P<base>\d{{20}})-(?P<segment>{_ID})"
             rf"\.(?P<suffix>log|{INDEXES}|{MANIFEST})"
         ),
@@ -60,7 +60,7 @@ PATTERNS = (
     ),
     NamePattern(
         TierLayout.LOCAL,
-        re.compile(
+        (
             rf"{_TOPIC}-(?P<partition>\d{{1,10}})-(?P<topic_id>{_ID})/(?:(?P<base>\d{{20}})-)?(?P<segment>{_ID})"
             r"\.(?P<suffix>[a-z_]+)"
         ),
@@ -68,7 +68,7 @@ PATTERNS = (
     ),
     NamePattern(
         TierLayout.CONFLUENT,
-        re.compile(
+        (
             rf"(?P<segment>{_ID})/(?P<topic>(?P<topic_id>{_ID}))/(?P<partition>\d{{1,10}})"
             r"/(?P<base>\d{20})_(?P<epoch>\d{1,10})_v\d+\.(?P<suffix>[a-z-]+)"
         ),
@@ -82,7 +82,7 @@ PATTERNS = (
     ),
     NamePattern(
         TierLayout.PLAIN,
-        re.compile(
+        (
             rf"{_TOPIC}-(?P<partition>\d{{1,10}})/(?:(?P<base>\d{{20}})"
             rf"\.(?P<suffix>log|index|timeindex|txnindex|snapshot)|(?P<beside>{_BESIDE}))"
         ),
@@ -119,8 +119,8 @@ def parse_object_name(key: str) -> ObjectName | None:
     """Parse the end of a key; return None if the object isn't one of a tier."""
     parts = key.split("/")
     for layout, pattern, kinds in PATTERNS:
-        depth = pattern.pattern.count("/") + 1
-        match = pattern.fullmatch("/".join(parts[-depth:]))
+        depth = pattern.count("/") + 1
+        match = re.fullmatch(pattern, "/".join(parts[-depth:]))
         if match is not None and (name := _object_name(layout, "/".join(parts[:-1]), match, kinds)) is not None:
             return name
     return None
@@ -181,15 +181,13 @@ _ORDINARY_LEVELS = 2
 """The deepest level of partitions in a log directory, or in a parent of log directories."""
 
 
-_SCHEME = re.compile(r"([a-z][a-z0-9]*):(//?)", re.IGNORECASE)
-
-
 def url_of(path: str) -> str:
     """Return a path as given, with a URL's two slashes, of which pathlib keeps one, and its scheme in lower case."""
-    found = _SCHEME.match(path)
-    if found is None or os.path.lexists(path):
+    scheme, _, rest = path.partition(":/")
+    is_scheme = scheme.isascii() and scheme.isalnum() and scheme[0].isalpha()
+    if scheme == path or not is_scheme or os.path.lexists(path):
         return path
-    scheme, rest = found[1].lower(), path[found.end() :]
+    scheme, rest = scheme.lower(), rest.removeprefix("/")
     return f"file:///{rest.lstrip('/')}" if scheme == "file" else f"{scheme}://{rest}"
 
 
@@ -215,10 +213,10 @@ def tier_at(path: str) -> tuple[str, str] | None:
 
 def _of_file(path: str) -> tuple[str, str] | None:
     """Return the root and name of the log that an object of Aiven's plugin represents; its manifest must exist."""
+    if not os.path.isfile(f"{path.removesuffix('.log')}.{MANIFEST}"):  # noqa: PTH113
+        return None
     name = parse_object_name(os.path.abspath(path))  # noqa: PTH100
     if name is None or name.layout is not TierLayout.AIVEN or name.suffix != "log":
-        return None
-    if not os.path.isfile(f"{path.removesuffix('.log')}.{MANIFEST}"):  # noqa: PTH113
         return None
     return os.path.dirname(path) or ".", f"{name.base_offset:020}.log"  # noqa: PTH120
 

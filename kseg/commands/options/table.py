@@ -29,7 +29,6 @@ from kseg.commands.options.types import (
     long_number,
     size_text,
 )
-from kseg.export.commit.formats import FORMATS, PARQUET
 from kseg.formats import codes
 from kseg.output.rows import SEPARATORS
 from kseg.store.location import MAX_UNPACKED
@@ -233,7 +232,8 @@ OUTPUT = (
     Option("--bundle", "doctor", "Write an archive for a bug report, without records or real names.",
         _NEW, "FILE.tar.zst"),
     Option("--keep-diverged", "salvage", "Save records that the cluster dropped in this directory.", _NEW, "DIR"),
-    Option("--format", EXPORTS, "Write Parquet files, or a Delta or Iceberg table.", tuple(FORMATS), default=PARQUET,
+    Option("--format", EXPORTS, "Write Parquet files, or a Delta or Iceberg table.",
+        Late("kseg.export.commit.formats", "FORMATS"), default=Late("kseg.export.commit.formats", "PARQUET"),
         name="table_format"),
     Option("--partition-by", EXPORTS, "Divide files by fields: topic, dt, hour, bucket(16), value.FIELD or none.",
         Folders(), default="topic"),

@@ -8,14 +8,14 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.shell_completion import CompletionItem
 
 from kseg.errors import UsageError, plural
-from kseg.export.partition_fields import parse_fields
 from kseg.formats.file_names import MAXIMUM_PARTITION, parse_partition_directory
 from kseg.store.location import checked_path, matching_paths
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from kseg.export.undecoded import UndecodedLimit
     from kseg.log.freeing import Share
 
@@ -152,6 +152,8 @@ class Folders(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # gene
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, ...]:
         """Return the spellings of the fields; fail if one can't be a field."""
+        from kseg.export.partition_fields import parse_fields
+
         try:
             return parse_fields(str(value))
         except ValueError as error:
@@ -178,8 +180,10 @@ class ParquetCompression(click.ParamType):  # type: ignore[type-arg, unused-igno
             self.fail(f"{value!r}: {codec} has {bounds}", param, ctx)
         return str(value)
 
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem]":
         """Return the codecs."""
+        from click.shell_completion import CompletionItem
+
         return [CompletionItem(codec) for codec in _PARQUET_LEVELS if codec.startswith(incomplete)]
 
 

@@ -2,7 +2,9 @@
  *
  * Eight bytes a step from tables; CRC-32C by the processor's own instruction where it has one, found at run time by a
  * function with its own target attribute, so that the build needs no flags. That instruction gives its result three steps
- * later: three stretches of the bytes are worked on at once, whose CRCs are then moved to the end of the last. */
+ * later: three stretches of the bytes are worked on at once, whose CRCs are then moved to the end of the last. CRC-32 has
+ * no instruction: carry-less products move blocks of 16 bytes to the end, where the table takes the last block. Source:
+ * Gopal et al., Fast CRC Computation for Generic Polynomials Using PCLMULQDQ, Intel 2009. */
 #ifndef KSEG_CRC_H
 #define KSEG_CRC_H
 
@@ -55,11 +57,11 @@ static int crc32c_supported(void)
 }
 
 /* x to the power of n, modulo the polynomial, in reflected bits. */
-static uint32_t crc32c_power(int n)
+static uint32_t crc_power(uint32_t polynomial, int n)
 {
     uint32_t power = 0x80000000u;
     while (n--)
-        power = power & 1 ? (power >> 1) ^ 0x82f63b78u : power >> 1;
+        power = power & 1 ? (power >> 1) ^ polynomial : power >> 1;
     return power;
 }
 
@@ -95,10 +97,51 @@ static uint32_t crc32c_by_instruction(uint32_t before, const uint8_t *at, size_t
     return (uint32_t)crc;
 }
 
+#define LANES 4
+#define LOADED(at) _mm_loadu_si128((const __m128i *)(at))
+#define MOVED(block, powers) _mm_xor_si128(_mm_clmulepi64_si128(block, powers, 0x00), _mm_clmulepi64_si128(block, powers, 0x11))
+#define POWER(n) ((long long)crc_power(0xedb88320u, n) << 1)
+#define POWERS(bytes) _mm_set_epi64x(POWER(8 * (bytes) - 32), POWER(8 * (bytes) + 32))
+
+/* What moves the halves of 16 bytes past one such block, and past LANES of them. */
+static __m128i crc32_past_one, crc32_past_lanes;
+
+/* Continues from the inverted CRC of no bytes, which inverts the first four bytes. No bytes are left over at the end: zeros
+ * before the first byte complete the first block, and don't change the CRC. unsafe: there are 32 bytes. */
+__attribute__((target("ssse3,pclmul")))
+static uint32_t crc32_by_instruction(const uint8_t *at, size_t size)
+{
+    static const uint8_t inverted[32] = {0xff, 0xff, 0xff, 0xff};
+    static const uint8_t moves[32] = {128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128,
+                                      0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    size_t before = size & 15;
+    __m128i lanes[LANES], block = _mm_xor_si128(LOADED(at), LOADED(inverted));
+    block = _mm_shuffle_epi8(block, LOADED(moves + before));
+    lanes[0] = MOVED(block, crc32_past_one);
+    at += before;
+    lanes[0] = _mm_xor_si128(lanes[0], _mm_xor_si128(LOADED(at), LOADED(inverted + before)));
+    size -= before + 16;
+    at += 16;
+    if (size >= (LANES + LANES - 1) * 16) {
+        for (int i = 1; i < LANES; i++, at += 16)
+            lanes[i] = LOADED(at);
+        for (size -= (LANES - 1) * 16; size >= LANES * 16; size -= LANES * 16, at += LANES * 16)
+            for (int i = 0; i < LANES; i++)
+                lanes[i] = _mm_xor_si128(MOVED(lanes[i], crc32_past_lanes), LOADED(at + 16 * i));
+        for (int i = 1; i < LANES; i++)
+            lanes[0] = _mm_xor_si128(MOVED(lanes[0], crc32_past_one), lanes[i]);
+    }
+    for (; size; size -= 16, at += 16)
+        lanes[0] = _mm_xor_si128(MOVED(lanes[0], crc32_past_one), LOADED(at));
+    return crc_by_table(crc32_table, 0, (const uint8_t *)lanes, 16);
+}
+
 static void crc32c_prepare(void)
 {
-    crc32c_past_one = crc32c_power(8 * STRETCH - 33);
-    crc32c_past_two = crc32c_power(8 * 2 * STRETCH - 33);
+    crc32c_past_one = crc_power(0x82f63b78u, 8 * STRETCH - 33);
+    crc32c_past_two = crc_power(0x82f63b78u, 8 * 2 * STRETCH - 33);
+    crc32_past_one = POWERS(16);
+    crc32_past_lanes = POWERS(16 * LANES);
 }
 #elif defined(__GNUC__) && defined(__aarch64__) && defined(__linux__)
 #include <arm_acle.h>
@@ -131,7 +174,14 @@ static void crc_prepare(void)
     crc32c_in_hardware = crc32c_supported();
 }
 
-static uint32_t crc32_of(const uint8_t *at, size_t size) { return ~crc_by_table(crc32_table, 0xffffffffu, at, size); }
+static uint32_t crc32_of(const uint8_t *at, size_t size)
+{
+#ifdef STRETCH
+    if (crc32c_in_hardware && size >= 32)
+        return ~crc32_by_instruction(at, size);
+#endif
+    return ~crc_by_table(crc32_table, 0xffffffffu, at, size);
+}
 
 static uint32_t crc32c_continue(uint32_t crc, const uint8_t *at, size_t size)
 {

@@ -90,9 +90,10 @@ cdef inline bint continues_sequence(const uint8_t* at, int64_t last) noexcept no
     return last >= 0 and batch_base_sequence(at) == (last + 1) & LARGEST_SEQUENCE
 
 
-cdef bint read_message(const uint8_t* at, int64_t size, RecordView* view) noexcept nogil:
+cdef bint read_message(const uint8_t* at, int64_t size, bint valid, RecordView* view) noexcept nogil:
     """Read the message of a v0 or v1 entry into the record's slots; return False if it is shorter than it says.
 
+    valid: its CRC is known to hold.
     unsafe: `size` ≥ LEAST_SIZE_V0 bytes are there, and so a v1 message's timestamp.
     """
     cdef Cursor message
@@ -103,7 +104,7 @@ cdef bint read_message(const uint8_t* at, int64_t size, RecordView* view) noexce
     message.failed = False
     take(&message, ENTRY_V1_KEY_LENGTH_AT if magic == 1 else ENTRY_V0_KEY_LENGTH_AT)
     view.slots[RECORD_CRC] = entry_v0_crc(at)
-    view.slots[RECORD_IS_VALID] = crc32_of(at + MAGIC_AT, size - MAGIC_AT) == entry_v0_crc(at)
+    view.slots[RECORD_IS_VALID] = valid or crc32_of(at + MAGIC_AT, size - MAGIC_AT) == entry_v0_crc(at)
     view.slots[RECORD_MAGIC] = magic
     view.slots[RECORD_CODEC] = entry_v0_attributes(at) & CODEC_MASK
     view.slots[TIMESTAMP] = entry_v1_timestamp(at) if magic == 1 else -1
@@ -186,7 +187,7 @@ cdef bint fill_entry(const uint8_t* at, int64_t size, bint valid, int64_t positi
     fill_entry_header(at, size, view)
     view.slots[POSITION] = position
     view.slots[IS_VALID] = valid
-    return read_message(at, size, view)
+    return read_message(at, size, valid, view)
 
 
 cdef struct Walk:
@@ -263,7 +264,7 @@ cdef inline bint next_message(Walk* walk, RecordView* view) noexcept nogil:
     size = <int64_t>entry_v0_message_size(at) + LOG_OVERHEAD
     if size > left and size >= LEAST_SIZE_V0:
         return False
-    if (size < LEAST_SIZE_V0 or not read_message(at, size, view)
+    if (size < LEAST_SIZE_V0 or not read_message(at, size, False, view)
             or view.slots[RECORD_CODEC] or view.slots[RECORD_MAGIC] != walk.magic):
         walk.problem = Problem.BAD_RECORD
         return False

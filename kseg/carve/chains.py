@@ -79,6 +79,7 @@ def chains_of(runs: Runs, joins: Joins) -> list[Chain]:
         parts = tuple(_parts(runs, joins, numbers))
         if parts:
             found.append(_chain(runs, numbers, parts))
+    found += [_chain(runs, [], tuple(batches)) for batches in joins.apart]
     found.sort(key=lambda chain: chain.start)
     return [chain._replace(number=number) for number, chain in enumerate(found)]
 
@@ -87,8 +88,7 @@ def _parts(runs: Runs, joins: Joins, numbers: list[int]) -> Iterator[Part]:
     """Yield the parts of a chain."""
     for number in numbers:
         run = runs.runs[number]
-        if number in joins.leads:
-            yield joins.leads[number]
+        yield from joins.leads.get(number, ())
         first = run.first + (number in joins.skipped)
         if first < run.last:
             yield Rows(first, run.last)

@@ -53,7 +53,7 @@ def add_hints(runs: Runs, joins: Joins, lists: Iterable[FileExtents]) -> None:
     for hint in added:
         joins.links[hint.after] = Link(hint.before, LinkKind.EXTENT)
         if hint.lead is not None:
-            joins.leads[hint.after] = hint.lead
+            joins.leads[hint.after] = [hint.lead]
     linked = {hint.before for hint in added}, {hint.after for hint in added}
     joins.torn = [head for head in joins.torn if head.run not in linked[0]]
     joins.likely = [(one, other) for one, other in joins.likely if one not in linked[0] and other not in linked[1]]
@@ -73,7 +73,7 @@ def _hints_of(runs: Runs, joins: Joins, extents: FileExtents) -> Iterator[_Hint]
                 yield _Hint(before.run.number, after.run.number, None)
             continue
         lead = file.batch_between(before, after)
-        if lead is not None and (known is None or known.header.first_offset == lead.header.first_offset):
+        if lead is not None and (known is None or known[-1].header.first_offset == lead.header.first_offset):
             yield _Hint(before.run.number, after.run.number, lead)
         elif before.end == after.start and before.run.next_offset == after.first.first_offset and known is None:
             yield _Hint(before.run.number, after.run.number, None)

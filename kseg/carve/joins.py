@@ -80,13 +80,15 @@ class Link(NamedTuple):
 class Joins:
     """The links of all runs.
 
-    leads: by run, the pieced batch before it, or instead of its first one. trails: by run, the pieced batches after it,
-    before the next run. skipped: runs whose first batch is left out: there is another one in `leads`, or its offset is
-    unknown. links: by run, what is certainly before it. likely: pairs of runs. torn: heads without their rest.
+    leads: by run, the pieced batches before it, the last of them perhaps instead of its first one. trails: by run, the
+    pieced batches after it, before the next run. apart: pieced batches of files without any run. skipped: runs whose
+    first batch is left out: there is another one in `leads`, or its offset is unknown. links: by run, what is certainly
+    before it. likely: pairs of runs. torn: heads without their rest.
     """
 
-    leads: dict[int, PiecedBatch] = field(default_factory=dict)
+    leads: dict[int, list[PiecedBatch]] = field(default_factory=dict)
     trails: dict[int, list[PiecedBatch]] = field(default_factory=dict)
+    apart: list[list[PiecedBatch]] = field(default_factory=list)
     skipped: set[int] = field(default_factory=set)
     links: dict[int, Link] = field(default_factory=dict)
     likely: list[tuple[int, int]] = field(default_factory=list)
@@ -364,7 +366,7 @@ class _Joiner:
         if not heads:
             return []
         leads, trails = self._found.leads.values(), self._found.trails.values()
-        taken = [piece for batch in (*leads, *chain.from_iterable(trails)) for piece in batch.pieces]
+        taken = [piece for batch in chain.from_iterable((*leads, *trails)) for piece in batch.pieces]
         loose = LooseBlocks(self._runs, taken, [head.header.position for head in heads])
         left: list[TornHead] = []
         while heads:
@@ -407,7 +409,7 @@ class _Joiner:
         return PiecedBatch(header, rebuilt, pieces, how)
 
     def _add_lead(self, run: Run, rebuilt: bytes, pieces: tuple[tuple[int, int], ...], how: How) -> None:
-        self._found.leads[run.number] = self._torn_batch(rebuilt, pieces, how)
+        self._found.leads[run.number] = [self._torn_batch(rebuilt, pieces, how)]
 
 
 def _common_ending(one: bytes, other: bytes) -> int:

@@ -11,16 +11,16 @@ from kseg.errors import UsageError
 
 _LOCAL_ZONE = Path("/etc/localtime")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_NUMBER = re.compile(r"[0-9]{1,19}")
-_MILLISECONDS = re.compile(r"([0-9]{1,19})ms")
+_NUMBER = r"[0-9]{1,19}"
+_MILLISECONDS = r"([0-9]{1,19})ms"
 _YEAR_DIGITS, _DATE_DIGITS, _SECONDS_DIGITS = 4, 8, 10
 """Digits of bare numbers: of a year, of a date, and of Unix seconds in our days."""
 _YEARS = range(1970, 3000)
 _LARGEST = 2**63 - 1
-_AGO = re.compile(r"-([0-9]{1,12})(ms|s|m|h|d|w)")
-_OFFSET = re.compile(r"[+-][0-9]{2}(:?[0-9]{2})?")
+_AGO = r"-([0-9]{1,12})(ms|s|m|h|d|w)"
+_OFFSET = r"[+-][0-9]{2}(:?[0-9]{2})?"
 _UNIT_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
-_CLOCK = re.compile(r"(?:(today|yesterday)[ T]?)?(?:([0-9]{1,2}):([0-9]{2})(?::([0-9]{2}))?)?")
+_CLOCK = r"(?:(today|yesterday)[ T]?)?(?:([0-9]{1,2}):([0-9]{2})(?::([0-9]{2}))?)?"
 NOW = "now"
 TIME_FORMS = (
     "2026-11-01T03:00, '2026-11-01 03:00', 20261101, 2026, milliseconds since 1970 (1793502000000, 500ms),"
@@ -30,7 +30,7 @@ TIME_FORMS = (
 
 def is_age(text: str | None) -> bool:
     """Return True for a time that counts back from the current one: `-90s`, `now`."""
-    return text is not None and (text == NOW or _AGO.fullmatch(text) is not None)
+    return text is not None and (text == NOW or re.fullmatch(_AGO, text) is not None)
 
 
 def parse_time(text: str, zone: tzinfo = UTC, now: int | None = None) -> int:
@@ -47,12 +47,12 @@ def parse_time(text: str, zone: tzinfo = UTC, now: int | None = None) -> int:
     Raises:
         UsageError: it is none of these; or a number of 10 digits, which may be seconds.
     """
-    number = _MILLISECONDS.fullmatch(text)
+    number = re.fullmatch(_MILLISECONDS, text)
     if number is not None:
         return min(int(number[1]), _LARGEST)
-    if _NUMBER.fullmatch(text):
+    if re.fullmatch(_NUMBER, text):
         return _bare_number(text, zone)
-    ago = _AGO.fullmatch(text)
+    ago = re.fullmatch(_AGO, text)
     if ago is not None or text == NOW:
         return max((now_ms() if now is None else now) - (int(ago[1]) * _UNIT_MS[ago[2]] if ago is not None else 0), -1)
     try:
@@ -67,7 +67,7 @@ def _time_of_day(text: str, zone: tzinfo) -> datetime | None:
 
     Raises ValueError for an invalid time.
     """
-    found = _CLOCK.fullmatch(text)
+    found = re.fullmatch(_CLOCK, text)
     if found is None or not text:
         return None
     day = (_EPOCH + timedelta(milliseconds=now_ms())).astimezone(zone).date()
@@ -127,7 +127,7 @@ def parse_zone(name: str) -> tzinfo:
         return _local_zone()
 
     try:
-        if _OFFSET.fullmatch(name):
+        if re.fullmatch(_OFFSET, name):
             offset = datetime.strptime(name if len(name) > 3 else f"{name}00", "%z").tzinfo
             assert offset is not None
             return offset

@@ -13,7 +13,8 @@ import pytest
 from crc32c import crc32c
 from zstandard import ZstdCompressor
 
-from kseg.codecs.bodies import LARGEST_RATIO, LARGEST_RATIO_FREE, decompress
+from kseg.codecs.bodies import decompress
+from kseg.codecs.limits import LARGEST_RATIO, LARGEST_RATIO_FREE
 from kseg.explain.batch import MOST_DECOMPRESSED
 from kseg.explain.items import explain_file
 from kseg.explain.walk import MOST_FIELDS

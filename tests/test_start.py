@@ -5,18 +5,53 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests import golden
 from tests.architecture import ROOT
 from tests.run import KERNELS
 from tests.start import loaded_by
 
+SAMPLE = golden.ROOT / "docs" / "test-1-0" / "00000000000000203000.log"
+OF_A_DUMP = {
+    "kseg": "__main__ cli errors releases times",
+    "kseg.codecs": "limits",
+    "kseg.commands": "dump inputs options",
+    "kseg.commands.options": "command row table types",
+    "kseg.dump": "decoders files forms log_steps options plan reader text_form",
+    "kseg.formats": "codes file_names header_fields varint_bytes",
+    "kseg.kernel": "contract fast",
+    "kseg.layouts": "programs release_lines template",
+    "kseg.log": "selection",
+    "kseg.output": "csv_style progress streams",
+    "kseg.reading": "blocks bodies log_file",
+    "kseg.store": "location",
+    "kseg.system": "files late_modules placed_path safe_path shared_work signals terminal_text",
+    "kseg.tiered": "places",
+}
+"""Modules that a dump of one log imports, by their packages: each costs every dump some 2 M instructions."""
+
+
+def test_dump_of_a_log_imports_only_modules_that_it_uses() -> None:
+    expected = {f"{package}.{name}" for package, names in OF_A_DUMP.items() for name in names.split()}
+    loaded = {name for name in loaded_by(["dump", str(SAMPLE)]) if name.startswith("kseg.")}
+    if "fast" not in KERNELS:  # the twin has modules of its own
+        loaded = {name for name in loaded if not name.startswith("kseg.kernel.")}
+    assert loaded - expected - set(OF_A_DUMP) == set()
+
 
 def test_dump_of_an_uncompressed_log_imports_no_grammar_and_no_codec() -> None:
-    sample = golden.ROOT / "docs" / "test-1-0" / "00000000000000203000.log"
     slow_to_import = {"construct", "lz4", "pyarrow", "rich", "snappy", "zstandard"}
     if "fast" in KERNELS:  # the twin makes classes of its own
         slow_to_import |= {"base64", "dataclasses", "json"}
-    assert loaded_by(["dump", str(sample)]) & slow_to_import == set()
+    assert loaded_by(["dump", str(SAMPLE)]) & slow_to_import == set()
+
+
+@pytest.mark.parametrize("arguments", [("dump", str(SAMPLE)), ("--version",)], ids=lambda arguments: arguments[0])
+def test_a_start_imports_no_library_for_text_that_it_does_not_print(arguments: tuple[str, ...]) -> None:
+    for_some_runs = {"ast", "click.shell_completion", "csv", "difflib", "email", "gettext", "importlib.metadata"}
+    for_some_runs |= {"inspect", "ipaddress", "locale", "platform", "shlex", "shutil", "textwrap", "urllib.parse"}
+    assert loaded_by([*arguments]) & for_some_runs == set()
 
 
 def test_lookup_imports_nothing_that_it_does_not_use() -> None:

@@ -6,6 +6,7 @@ from importlib import import_module
 from io import BytesIO
 from typing import NamedTuple
 
+from kseg.codecs.limits import DEFAULT_LIMIT, LARGEST_RATIO_FREE, limit_for
 from kseg.errors import RecordError
 from kseg.formats.codes import Codec, codec_name
 from kseg.kernel.contract import LibraryFunctions
@@ -45,13 +46,6 @@ class BodyCodec(NamedTuple):
     library: KernelLibrary | None = None
 
 
-DEFAULT_LIMIT = 1 << 30
-"""The most bytes of one decompressed body (`--max-decompressed`)."""
-LARGEST_RATIO = 1000
-"""The largest ratio of a body's decompressed size, to which LARGEST_RATIO_FREE bytes are added."""
-LARGEST_RATIO_FREE = 1 << 20
-
-
 class BodyError(Exception):
     """A body doesn't have its codec's form, or would become too large.
 
@@ -61,11 +55,6 @@ class BodyError(Exception):
     def __init__(self, message: str, readable: bytes | None = None) -> None:
         super().__init__(message)
         self.readable = readable
-
-
-def limit_for(size: int, limit: int = DEFAULT_LIMIT, free: int = LARGEST_RATIO_FREE) -> int:
-    """Return the most bytes that a body of `size` compressed bytes may become."""
-    return min(limit, LARGEST_RATIO * size + free)
 
 
 def join_pieces(pieces: Iterator[bytes], most: int, errors: tuple[type[Exception], ...]) -> bytes:

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 from kseg import kernel
-from kseg.codecs.bodies import limit_for
+from kseg.codecs.limits import limit_for
 from kseg.formats.codes import (
     BATCH_HEADER_SIZE,
     LOG_OVERHEAD,

@@ -14,7 +14,8 @@ from kseg.index.header_scan import header_of
 from kseg.kernel.contract import Program, RecordFilter
 from kseg.layouts.record_columns import PLACE_COLUMNS, SAFE_CSV, TIME_FIELDS, fields_program, json_program
 from kseg.layouts.template import zone_table, zoned_program
-from kseg.output.rows import CsvStyle, CsvWriter
+from kseg.output.csv_style import CsvStyle
+from kseg.output.rows import CsvWriter
 from kseg.reading.bodies import Slice, with_bodies
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from kseg import kernel
-from kseg.codecs.bodies import DEFAULT_LIMIT
+from kseg.codecs.limits import DEFAULT_LIMIT
 from kseg.errors import plural
 from kseg.formats.codes import DamageKind
 from kseg.kernel.contract import SIZE, VALID, GapRule, Program, RecordProblem

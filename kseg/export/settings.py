@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kseg.arrow import ArrowOptions, schema_of
-from kseg.codecs.bodies import DEFAULT_LIMIT
+from kseg.codecs.limits import DEFAULT_LIMIT
 from kseg.errors import UsageError
 from kseg.export.columns.column_types import StructType, arrow_type, unlike
 from kseg.export.columns.flat_columns import flat_fields

@@ -6,7 +6,8 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from kseg import kernel
-from kseg.codecs.bodies import DEFAULT_LIMIT, decompress
+from kseg.codecs.bodies import decompress
+from kseg.codecs.limits import DEFAULT_LIMIT
 from kseg.errors import FileError, KsegError, OpenError, plural
 from kseg.formats.codes import (
     BATCH_HEADER_SIZE,

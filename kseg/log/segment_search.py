@@ -11,7 +11,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from kseg import kernel
-from kseg.codecs.bodies import DEFAULT_LIMIT, limit_for
+from kseg.codecs.limits import DEFAULT_LIMIT, limit_for
 from kseg.errors import OpenError, plural
 from kseg.formats.codes import Codec, DamageKind
 from kseg.formats.header_fields import OffsetIndexEntry, TimeIndexEntry

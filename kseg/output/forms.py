@@ -8,8 +8,9 @@ from typing import ClassVar, TypedDict, TypeVar, Unpack
 
 from kseg.errors import UsageError
 from kseg.output.columns import Column, Unit
+from kseg.output.csv_style import PLAIN_CSV, CsvStyle
 from kseg.output.progress import talk
-from kseg.output.rows import PLAIN_CSV, CsvStyle, CsvWriter, write_json, write_json_by_pieces
+from kseg.output.rows import CsvWriter, write_json, write_json_by_pieces
 from kseg.output.streams import flush_stdout, write_line
 from kseg.output.table import Section, aligned_lines, rich_fitting, sums_text, write_rich_table
 

@@ -8,8 +8,8 @@ from datetime import tzinfo
 from types import MappingProxyType
 from typing import NamedTuple
 
-from kseg.errors import UsageError
 from kseg.kernel.contract import FORMULA_STARTS
+from kseg.output.csv_style import CsvStyle
 from kseg.output.streams import write_stdout
 from kseg.system.terminal_text import json_escaped
 from kseg.times import iso_time
@@ -17,8 +17,6 @@ from kseg.times import iso_time
 _FORMULA_STARTS = tuple(start.decode() for start in FORMULA_STARTS)
 
 
-SEPARATORS = {",": ",", ";": ";", "tab": "\t"}
-"""Separators of CSV by the names that `--csv-separator` takes."""
 _MARK = b"\xef\xbb\xbf"
 """The byte order mark, without which Excel takes UTF-8 for the machine's own code page."""
 _EXACT_DIGITS = 15
@@ -27,37 +25,6 @@ _READ_AS_NUMBER = re.compile(rf"0[0-9]+|[0-9]{{{_EXACT_DIGITS + 1},}}")
 """Texts that a spreadsheet would turn into another number."""
 NO_TIMES: Mapping[str, tzinfo] = MappingProxyType({})
 _ISO_TIME = re.compile(r"([0-9-]{10})T([0-9:]{8}(?:\.[0-9]+)?)(?:Z|[+-][0-9:]+)?")
-
-
-class CsvStyle(NamedTuple):
-    """The style of CSV.
-
-    is_safe: an apostrophe precedes texts that a spreadsheet would evaluate as formulas. is_excel: a double click opens
-    it in a spreadsheet, with all digits, and with times as times; such CSV is safe too.
-    """
-
-    is_safe: bool = False
-    is_excel: bool = False
-    separator: str = ","
-
-    @property
-    def needs_cells(self) -> bool:
-        """True if the kernel's CSV isn't sufficient."""
-        return self.is_excel or self.separator != ","
-
-    def check(self, form: str) -> None:
-        """Raise UsageError if options of CSV are given with another form."""
-        if form == "csv":
-            return
-        if self.is_excel:
-            raise UsageError("--csv-excel prints CSV; remove -o")
-        if self.is_safe:
-            raise UsageError("--csv-safe needs CSV; add -o csv")
-        if self.separator != ",":
-            raise UsageError("--csv-separator needs CSV; add -o csv or --csv-excel")
-
-
-PLAIN_CSV = CsvStyle()
 
 
 class CsvWriter:

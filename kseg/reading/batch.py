@@ -9,7 +9,8 @@ from typing import ClassVar, Literal, NamedTuple, TypeAlias
 from zlib import crc32
 
 from kseg import kernel
-from kseg.codecs.bodies import DEFAULT_LIMIT, Body, decompress
+from kseg.codecs.bodies import Body, decompress
+from kseg.codecs.limits import DEFAULT_LIMIT
 from kseg.errors import DamagedError, UsageError, plural
 from kseg.formats.codes import (
     BATCH_HEADER_SIZE,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from kseg import kernel
-from kseg.codecs.bodies import DEFAULT_LIMIT, LARGEST_RATIO_FREE
+from kseg.codecs.limits import DEFAULT_LIMIT, LARGEST_RATIO_FREE
 from kseg.formats.codes import Codec, DamageKind
 from kseg.kernel.contract import ROW, START, Bodies, Problem, RecordProblem
 from kseg.reading.blocks import Damage

@@ -1,7 +1,8 @@
 """The messages of one v0 or v1 wrapper, for readers of damaged logs that need its first offset."""
 
 from kseg import kernel
-from kseg.codecs.bodies import DEFAULT_LIMIT, decompress
+from kseg.codecs.bodies import decompress
+from kseg.codecs.limits import DEFAULT_LIMIT
 from kseg.formats.codes import compressed_body
 from kseg.kernel.contract import SIZE, VALID, new_rows
 from kseg.kernel.record import Record

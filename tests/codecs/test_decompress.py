@@ -16,7 +16,8 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kseg.codecs.bodies import Body, decompress, library_functions, limit_for
+from kseg.codecs.bodies import Body, decompress, library_functions
+from kseg.codecs.limits import limit_for
 from kseg.formats.codes import BATCH_HEADER_SIZE, Codec, wrapper_value
 from kseg.kernel.contract import new_rows
 from tests.kernel.made import BatchHeader, Message, Record, batch

@@ -45,11 +45,11 @@ SECTIONS: dict[str, tuple[Bound, ...]] = {
     "Logs and batches": (
         Bound(
             "a body, decompressed; `--max-decompressed` of `kseg dump` sets another limit",
-            "kseg.codecs.bodies:DEFAULT_LIMIT",
+            "kseg.codecs.limits:DEFAULT_LIMIT",
             "the batch is damaged",
         ),
-        Bound("the same, as a multiple of its compressed size", "kseg.codecs.bodies:LARGEST_RATIO", "the same", count),
-        Bound("bytes added to that multiple", "kseg.codecs.bodies:LARGEST_RATIO_FREE", "the same"),
+        Bound("the same, as a multiple of its compressed size", "kseg.codecs.limits:LARGEST_RATIO", "the same", count),
+        Bound("bytes added to that multiple", "kseg.codecs.limits:LARGEST_RATIO_FREE", "the same"),
         Bound(
             "searches for intact batches after damage, in bytes read per byte of the file on disk",
             "kseg.reading.blocks:SEARCH_COST_LIMIT",

@@ -17,8 +17,8 @@ from kseg.output.progress import Talk
 
 if TYPE_CHECKING:
     from kseg.log.selection import IsolationLevel, Selection
+    from kseg.output.csv_style import CsvStyle
     from kseg.output.forms import Form
-    from kseg.output.rows import CsvStyle
     from kseg.redaction import Part, Redaction
 
 Values = TypeVar("Values")
@@ -226,7 +226,7 @@ class CsvOptions(NamedTuple):
     @property
     def style(self) -> "CsvStyle":
         """The style for the writers of CSV."""
-        from kseg.output.rows import SEPARATORS, CsvStyle
+        from kseg.output.csv_style import SEPARATORS, CsvStyle
 
         return CsvStyle(self.csv_safe, self.csv_excel, SEPARATORS[self.csv_separator])
 

@@ -30,7 +30,7 @@ from kseg.commands.options.types import (
     size_text,
 )
 from kseg.formats import codes
-from kseg.output.rows import SEPARATORS
+from kseg.output.csv_style import SEPARATORS
 from kseg.store.location import MAX_UNPACKED
 
 _ANY_PATH = click.Path()
@@ -119,7 +119,7 @@ INPUT = (
     Option("--hints", "carve", "Use lists of a file's blocks that ext4 or xfs has left.", ("auto", "none"),
         default="auto"),
     Option("--max-decompressed", "dump", "Limit the decompressed size of a batch.", Size(1, 1 << 40),
-        default=Late("kseg.codecs.bodies", "DEFAULT_LIMIT")),
+        default=Late("kseg.codecs.limits", "DEFAULT_LIMIT")),
 )
 
 SELECTION = (

@@ -4,15 +4,9 @@ from collections.abc import Callable, Iterator
 from datetime import tzinfo
 from typing import TYPE_CHECKING
 
-from kseg.dump.entry_lines import (
-    check_entries,
-    check_offset_index,
-    check_producer_snapshot,
-    check_time_index,
-    checked_transactions,
-    entries,
-)
+from kseg.dump.entry_lines import check_entries, check_producer_snapshot, checked_transactions, entries
 from kseg.dump.forms import Problems
+from kseg.dump.index_lines import check_offset_index, check_time_index
 from kseg.errors import FileError
 from kseg.formats.checkpoints import Members
 from kseg.formats.file_names import FileKind

@@ -117,11 +117,11 @@ class TextForm(Form):
     def print_file(self, path: StrPath, kind: FileKind) -> None:
         """Print the entries of a file."""
         self._print_path(path)
-        from kseg.dump import entry_lines
+        from kseg.dump import entry_lines, index_lines
 
         printers: dict[FileKind, Callable[[StrPath, Printing], None]] = {
-            FileKind.OFFSET_INDEX: entry_lines.print_offset_index,
-            FileKind.TIME_INDEX: entry_lines.print_time_index,
+            FileKind.OFFSET_INDEX: index_lines.print_offset_index,
+            FileKind.TIME_INDEX: index_lines.print_time_index,
             FileKind.TRANSACTION_INDEX: entry_lines.print_transaction_index,
             FileKind.PRODUCER_SNAPSHOT: entry_lines.print_producer_snapshot,
         }

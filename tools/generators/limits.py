@@ -65,7 +65,7 @@ SECTIONS: dict[str, tuple[Bound, ...]] = {
         ),
         Bound(
             "an `.index` for finding positions",
-            "kseg.dump.entry_lines:LARGEST_LOOKUP",
+            "kseg.dump.index_lines:LARGEST_LOOKUP",
             "kseg ignores its rest",
         ),
         Bound(

@@ -42,7 +42,7 @@ def test_source_distribution_holds_the_kernels_sources_man_pages_and_schemas_and
         "kseg/kernel/fast.pyx",
         "kseg/kernel/carve.h",
         "kseg/kernel/crc.h",
-        "kseg/kernel/escape.h",
+        "kseg/kernel/ascii.h",
         "kseg/kernel/keyed.h",
         "kseg/py.typed",
         "LICENSE",

@@ -25,9 +25,11 @@ cdef extern from "crc.h" nogil:
     uint32_t crc32_of(const uint8_t* at, size_t size)
     uint32_t crc32c_of(const uint8_t* at, size_t size)
 
-cdef extern from "escape.h" nogil:
-    void escape_prepare()
-    void escape_words(uint8_t** out, const uint8_t** at, const uint8_t* stop)
+cdef extern from "ascii.h" nogil:
+    enum: ASCII_SLACK
+    void ascii_prepare()
+    size_t ascii_copy(uint8_t* out, const uint8_t* at, size_t size)
+    void escape_ascii(uint8_t** out, const uint8_t** at, const uint8_t* stop, uint64_t* seen)
 
 cdef extern from "keyed.h" nogil:
     enum: KEYED_IS_HERE, KEYED_LONGEST_KEY, KEYED_SLOTS
@@ -46,7 +48,7 @@ cdef extern from "keyed.h" nogil:
 NAME = "fast"
 crc_prepare()
 keyed_prepare()
-escape_prepare()
+ascii_prepare()
 
 include "fast/contract.pxi"
 include "fast/numbers.pxi"

@@ -13,7 +13,7 @@ OTHER_FILES = {
     "fast": "The parts of the compiled kernel",
     "carve.h": "Headers at any byte, and CRCs of ranges from those of parts, for the compiled kernel",
     "crc.h": "CRC-32 and CRC-32C for the compiled kernel",
-    "escape.h": "Quotes of JSON strings, escaped by the processor's shuffle, for the compiled kernel",
+    "ascii.h": "ASCII copied, and escaped for JSON strings, many bytes a step, for the compiled kernel",
     "keyed.h": "What stands for a redacted content: BLAKE2b, SHAKE256 and permutations, for the compiled kernel",
     "message_schemas": "Kafka's message schemas, one JSON line per message, written by tools/read_schemas.py",
 }

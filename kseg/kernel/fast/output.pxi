@@ -11,7 +11,7 @@ cdef class Output:
     def __init__(self, write, Py_ssize_t capacity):
         self.sink = write
         self.capacity = max(capacity, 2 * PIECE * WIDEST)
-        self.storage = bytearray(self.capacity + SHORT)
+        self.storage = bytearray(self.capacity + ASCII_SLACK)
         self.buffer = <uint8_t*><char*>self.storage  # the storage is never resized
 
     def write(self, bytes text):
@@ -37,7 +37,7 @@ cdef class Output:
         return 0
 
     cdef inline int need(self, Py_ssize_t size) except -1 nogil:
-        """Make room for `size` bytes, at most the capacity, and SHORT more."""
+        """Make room for `size` bytes, at most the capacity, and ASCII_SLACK more."""
         return self.make_room() if size > self.capacity - self.used else 0
 
     cdef int make_room(self) except -1 with gil:
@@ -85,18 +85,27 @@ cdef inline void put_eight(uint8_t* out, uint32_t value) noexcept nogil:
     put_four(out + 4, value % 10000)
 
 
+cdef uint8_t small_numbers[1000][4]  # the digits of each, and their count: sizes have one to three, unpredictably
+
+
+cdef void prepare_numbers() noexcept:
+    cdef uint32_t number, size
+    cdef uint8_t digits[4]
+    for number in range(1000):
+        put_four(digits, number)
+        size = 1 + (number >= 10) + (number >= 100)
+        memcpy(small_numbers[number], digits + 4 - size, size)
+        small_numbers[number][3] = size
+
+
+prepare_numbers()
+
+
 cdef inline uint8_t* put_small(uint8_t* out, uint32_t value) noexcept nogil:
     """Write up to 8 digits in place: copying them from elsewhere would wait for these writes."""
-    if value < 10:
-        out[0] = c"0" + <uint8_t>value
-        return out + 1
-    if value < 100:
-        memcpy(out, two_digits + 2 * value, 2)
-        return out + 2
     if value < 1000:
-        out[0] = c"0" + <uint8_t>(value // 100)
-        memcpy(out + 1, two_digits + 2 * (value % 100), 2)
-        return out + 3
+        memcpy(out, small_numbers[value], 4)
+        return out + small_numbers[value][3]
     if value < 10000:
         put_four(out, value)
         return out + 4

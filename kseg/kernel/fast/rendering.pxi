@@ -292,7 +292,6 @@ cdef class Renderer:
         cdef RecordView* view = &self.view
         cdef Operation* op = template.ops
         cdef uint8_t* at
-        cdef const uint8_t* source
         cdef Memo* memo
         cdef const uint8_t* remembered = NULL
         cdef int code
@@ -331,38 +330,35 @@ cdef class Renderer:
                 if view.slots[op.a] < 0:
                     op = &template.ops[op.b]
                     continue
-            elif code == TEXT and view.texts[op.a].size < 0:
-                pass
-            elif code == TEXT and 3 * view.texts[op.a].size + template.fixed_size < out.capacity - (at - out.buffer):
-                source = view.texts[op.a].at
-                if template.is_raw:
-                    memcpy(at, source, view.texts[op.a].size)
-                    at += view.texts[op.a].size
-                else:
-                    at = put_java_text(at, &source, source + view.texts[op.a].size, source + view.texts[op.a].size)
-            elif code == HEADER_KEYS and view.slots[HEADER_COUNT] == 0:
-                pass
+            elif code == TEXT and fits(out, at, view.texts[op.a], template.fixed_size):
+                at = put_whole_text(at, view.texts[op.a], template.is_raw)
             elif code != NOTHING:
                 out.used = at - out.buffer
-                if code == TEXT:
-                    put_text(out, view.texts[op.a], template.is_raw)
-                elif code == JSON_TEXT:
-                    put_json(out, view.texts[op.a])
-                elif code == JSON_VALUE:
-                    put_json_value(out, view.texts[op.a])
-                elif code == HEADER_KEYS:
-                    self.put_header_keys(out, template.is_raw)
-                elif code == JSON_HEADERS:
-                    self.put_json_headers(out)
-                elif code in (CSV_TEXT, CSV_SAFE_TEXT):
-                    put_csv(out, view.texts[op.a], code == CSV_SAFE_TEXT)
-                elif code == CSV_HEADERS:
-                    self.put_csv_headers(out)
-                elif code == TIME and has_time(&template.zone, view.slots[op.a]):
-                    out.used = put_time(out.buffer + out.used, &template.zone, view.slots[op.a]) - out.buffer
+                self.put_content(out, template, op)
                 out.need(template.fixed_size)  # a text may have filled what was reserved for the rest of the line
                 at = out.buffer + out.used
             op += 1
+
+    cdef inline int put_content(self, Output out, Template* template, Operation* op) except -1 nogil:
+        """Print what has no largest size, and what seldom occurs."""
+        cdef RecordView* view = &self.view
+        if op.code == TEXT:
+            put_text(out, view.texts[op.a], template.is_raw)
+        elif op.code == HEADER_KEYS:
+            self.put_header_keys(out, template.is_raw)
+        elif op.code == JSON_TEXT:
+            put_json(out, view.texts[op.a])
+        elif op.code == JSON_VALUE:
+            put_json_value(out, view.texts[op.a])
+        elif op.code == JSON_HEADERS:
+            self.put_json_headers(out)
+        elif op.code in (CSV_TEXT, CSV_SAFE_TEXT):
+            put_csv(out, view.texts[op.a], op.code == CSV_SAFE_TEXT)
+        elif op.code == CSV_HEADERS:
+            self.put_csv_headers(out)
+        elif op.code == TIME and has_time(&template.zone, view.slots[op.a]):
+            out.used = put_time(out.buffer + out.used, &template.zone, view.slots[op.a]) - out.buffer
+        return 0
 
     cdef int put_header_keys(self, Output out, bint is_raw) except -1 nogil:
         cdef Cursor headers = self.view.headers

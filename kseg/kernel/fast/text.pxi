@@ -81,38 +81,13 @@ cdef int text_kind(const uint8_t* at, const uint8_t* end) noexcept nogil:
     return kind
 
 
-cdef inline bint copy_sixteen(uint8_t* out, const uint8_t* at) noexcept nogil:
-    """Copy 16 bytes if none is over 127. unsafe: they exist."""
-    cdef uint64_t first, second
-    memcpy(&first, at, 8)
-    memcpy(&second, at + 8, 8)
-    if (first | second) & 0x8080808080808080U:
-        return False
-    memcpy(out, &first, 8)
-    memcpy(out + 8, &second, 8)
-    return True
-
-
-cdef inline int64_t copy_ascii(uint8_t* out, const uint8_t* at, int64_t size) noexcept nogil:
-    """Copy up to the first byte over 127; return the count."""
-    cdef int64_t done = 0
-    while size - done >= 16 and copy_sixteen(out + done, at + done):
-        done += 16
-    if size >= 16 and size - done < 16 and copy_sixteen(out + size - 16, at + size - 16):
-        return size  # the last 16, some of them again
-    while done < size and at[done] < 0x80:
-        out[done] = at[done]
-        done += 1
-    return done
-
-
 cdef inline uint8_t* put_java_text(uint8_t* out, const uint8_t** text, const uint8_t* stop, const uint8_t* end) noexcept nogil:
     """Decode and encode again, up to `stop` or slightly over it; a sequence may reach up to `end`."""
     cdef const uint8_t* at = text[0]
     cdef bint good
     cdef int64_t size
     while at < stop:
-        size = copy_ascii(out, at, stop - at)
+        size = ascii_copy(out, at, stop - at)
         out += size
         at += size
         if at < stop:
@@ -126,19 +101,6 @@ cdef inline uint8_t* put_java_text(uint8_t* out, const uint8_t** text, const uin
             at += size
     text[0] = at
     return out
-
-
-cdef enum:
-    WORD_SIZE = 8
-
-cdef inline uint64_t each(uint8_t byte) noexcept nogil:
-    """Return a word of that byte eight times."""
-    return byte * <uint64_t>0x0101010101010101U
-
-
-cdef inline uint64_t zeros(uint64_t word) noexcept nogil:
-    """Mark the bytes that are zero, by their highest bit."""
-    return ~(((word & each(0x7F)) + each(0x7F)) | word | each(0x7F))
 
 
 cdef uint8_t json_letters[256]  # the written form of a byte: itself, or the letter after a backslash
@@ -161,30 +123,20 @@ cdef inline uint8_t* put_json_byte(uint8_t* out, uint8_t byte) noexcept nogil:
     return out + 1 + escape
 
 
-cdef Py_ssize_t put_json_text(uint8_t* out, const uint8_t* at, const uint8_t* stop) noexcept nogil:
-    """Escape UTF-8 for a JSON string: quotes, backslashes, control characters.
+cdef uint8_t* put_json_text(uint8_t* out, const uint8_t* at, const uint8_t* stop, uint64_t* seen) noexcept nogil:
+    """Escape UTF-8 for a JSON string: quotes, backslashes, control characters. `seen` gets the bits of all bytes.
 
-    unsafe: there is room for WIDEST bytes for each byte, and for 16 more.
+    unsafe: there is room for WIDEST bytes for each byte, and for ASCII_SLACK more.
     """
-    cdef uint8_t* start = out
-    cdef uint64_t word
-    cdef int i
-    while stop - at >= WORD_SIZE:
-        escape_words(&out, &at, stop)
-        if stop - at < WORD_SIZE:
-            break
-        memcpy(&word, at, WORD_SIZE)
-        if zeros(word ^ each(c'"')) | zeros(word & each(0xE0)) | zeros(word ^ each(c"\\")) | zeros(word ^ each(0x7F)):
-            for i in range(WORD_SIZE):
-                out = put_json_byte(out, at[i])
-        else:
-            memcpy(out, &word, WORD_SIZE)
-            out += WORD_SIZE
-        at += WORD_SIZE
-    while at < stop:
-        out = put_json_byte(out, at[0])
-        at += 1
-    return out - start
+    cdef int64_t i
+    while True:
+        escape_ascii(&out, &at, stop, seen)
+        if at == stop:
+            return out
+        for i in range(min(8, stop - at)):
+            seen[0] |= at[0]
+            out = put_json_byte(out, at[0])
+            at += 1
 
 
 cdef uint8_t* put_json_unit(uint8_t* out, uint32_t unit) noexcept nogil:
@@ -251,10 +203,30 @@ cdef Py_ssize_t put_base64(uint8_t* out, const uint8_t* at, Py_ssize_t size) noe
     return out - start
 
 
-cdef int put_text(Output out, Bytes text, bint is_raw) except -1 nogil:
-    """Write a text as Java decodes it, or unchanged."""
+cdef inline uint8_t* put_whole_text(uint8_t* out, Bytes text, bint is_raw) noexcept nogil:
+    """Write a text as Java decodes it, or unchanged; nothing for null. unsafe: three times its size fits."""
     cdef const uint8_t* at = text.at
     cdef const uint8_t* end = end_of(text)
+    if is_raw and at < end:
+        memcpy(out, at, end - at)
+        return out + (end - at)
+    return put_java_text(out, &at, end, end)
+
+
+cdef inline int put_text(Output out, Bytes text, bint is_raw) except -1 nogil:
+    """Write a text of any size."""
+    if 3 * text.size > out.capacity - out.used:
+        return put_pieces(out, text.at, end_of(text), is_raw)
+    out.used = put_whole_text(out.buffer + out.used, text, is_raw) - out.buffer
+    return 0
+
+
+cdef inline bint fits(Output out, const uint8_t* at, Bytes text, Py_ssize_t rest) noexcept nogil:
+    """Return whether there is room for a text, and for the rest of its line."""
+    return 3 * text.size + rest < out.capacity - (at - out.buffer)
+
+
+cdef int put_pieces(Output out, const uint8_t* at, const uint8_t* end, bint is_raw) except -1 nogil:
     cdef Py_ssize_t size
     while at < end:
         out.need(PIECE * WIDEST)
@@ -276,6 +248,8 @@ cdef int put_json(Output out, Bytes text) except -1 nogil:
         memcpy(out.buffer + out.used, b'":null', 6)
         out.used += 6
         return 0
+    if put_usual_string(out, text, b'":"', 3):
+        return 0
     kind = text_kind(text.at, end_of(text))
     if kind == NOT_UTF8:
         memcpy(out.buffer + out.used, b"Base64", 6)
@@ -287,14 +261,31 @@ cdef int put_json(Output out, Bytes text) except -1 nogil:
 
 cdef int put_json_value(Output out, Bytes text) except -1 nogil:
     """Write a JSON string; null for null. Non-UTF-8 text, or text with the mark, is Base64 after `base64:`."""
-    cdef int kind
     out.need(LONGEST_NUMBER)
     if text.size < 0:
         memcpy(out.buffer + out.used, b"null", 4)
         out.used += 4
         return 0
-    kind = text_kind(text.at, end_of(text))
-    return put_json_string(out, text, NOT_UTF8 if has_base64_mark(text) else kind, True)
+    if has_base64_mark(text):
+        return put_json_string(out, text, NOT_UTF8, True)
+    if put_usual_string(out, text, b'"', 1):
+        return 0
+    return put_json_string(out, text, text_kind(text.at, end_of(text)), True)
+
+
+cdef bint put_usual_string(Output out, Bytes text, const char* start, Py_ssize_t start_size) noexcept nogil:
+    """Write a text after `start`, in one pass; write nothing if it doesn't fit, or isn't of the kind PLAIN."""
+    cdef uint64_t seen = 0
+    cdef uint8_t* at = out.buffer + out.used
+    if WIDEST * text.size + LONGEST_NUMBER > out.capacity - out.used:
+        return False
+    memcpy(at, start, start_size)
+    at = put_json_text(at + start_size, text.at, end_of(text), &seen)
+    if seen & 0x8080808080808080U and text_kind(text.at, end_of(text)) != PLAIN:
+        return False
+    at[0] = c'"'
+    out.used = at + 1 - out.buffer
+    return True
 
 
 cdef inline bint has_base64_mark(Bytes text) noexcept nogil:
@@ -306,6 +297,7 @@ cdef int put_json_string(Output out, Bytes text, int kind, bint is_marked=False)
     cdef const uint8_t* at = text.at
     cdef const uint8_t* end = end_of(text)
     cdef const uint8_t* stop
+    cdef uint64_t seen
     out.need(LONGEST_NUMBER)
     memcpy(out.buffer + out.used, b'"base64:', 8)
     out.used += 8 if is_marked and kind == NOT_UTF8 else 1
@@ -316,7 +308,7 @@ cdef int put_json_string(Output out, Bytes text, int kind, bint is_marked=False)
             out.used += put_json_controls(out.buffer + out.used, &at, stop, end)
             continue
         if kind == PLAIN:
-            out.used += put_json_text(out.buffer + out.used, at, stop)
+            out.used = put_json_text(out.buffer + out.used, at, stop, &seen) - out.buffer
         else:
             out.used += put_base64(out.buffer + out.used, at, stop - at)
         at = stop

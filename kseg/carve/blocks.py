@@ -5,11 +5,10 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple
 
-from kseg import kernel
 from kseg.carve.images import Images
+from kseg.carve.piece_crcs import PieceCrcs
 from kseg.carve.runs import Blocks, Run, Runs
 from kseg.carve.scan import FoundBatches
-from kseg.kernel.carve_contract import SURE_BREAK
 from kseg.reading.blocks import SMALLEST_BLOCK
 
 USUAL_SIZE = 4096
@@ -55,21 +54,14 @@ def _breaks(runs: Runs) -> Iterator[int]:
     starts: dict[_Wanted, list[Run]] = {}
     for run in runs.runs:
         starts.setdefault(_Wanted(run.start % SMALLEST_BLOCK, run.base_offset), []).append(run)
+    crcs = PieceCrcs(runs, Blocks(SMALLEST_BLOCK))
     for run in runs.runs[:: len(runs.runs) // _MOST_TRIES + 1]:
         head = runs.torn_head(run)
         if head is None:
             continue
-        header, position = head.header, head.header.position
-        candidates = starts.get(_Wanted(header.end % SMALLEST_BLOCK, header.last_offset + 1), [])
-        following = runs.next_start(position)
-        beginning = runs.images.read(position, header.end if following is None else min(header.end, following))
-        first = -(position + SURE_BREAK) % SMALLEST_BLOCK + SURE_BREAK
-        for candidate in candidates[:_MOST_CANDIDATES]:
-            least = header.size - runs.uncovered_before(candidate.start)
-            nearest = first + max(0, -(-(least - first) // SMALLEST_BLOCK)) * SMALLEST_BLOCK
-            rest = runs.images.read(max(candidate.start - header.size, 0), candidate.start).rjust(header.size, b"\0")
-            for cut in kernel.load().fit_breaks(
-                memoryview(beginning), memoryview(rest), header.crc, nearest, SMALLEST_BLOCK
-            ):
-                yield position + cut
-                yield candidate.start - header.size + cut
+        header = head.header
+        candidates = starts.get(_Wanted(header.end % SMALLEST_BLOCK, header.last_offset + 1), [])[:_MOST_CANDIDATES]
+        rests = [crcs.rest(candidate.start, header.size) for candidate in candidates]
+        for end, cut in crcs.fits(crcs.beginning(header), crcs.table(rests)):
+            yield header.position + cut
+            yield end - header.size + cut

@@ -7,6 +7,7 @@ from itertools import compress
 from typing import NamedTuple
 
 from kseg import kernel
+from kseg.carve.piece_crcs import Beginning, PieceCrcs, Rest
 from kseg.carve.runs import Runs, TornHead
 from kseg.formats.header_fields import BATCH_BASE_OFFSET
 from kseg.reading.batch import Batch
@@ -18,35 +19,35 @@ MOST_TESTS = 10**9
 _SURE_TESTS = 1 << 22
 """The most tests for a batch without a codec: one in 1000 would find a wrong block, and its records may look right."""
 _PIECE = 1 << 20
+Pieces = tuple[tuple[int, int], ...]
 
 
 class Ends(NamedTuple):
-    """The beginning of a torn batch, and the last bytes that may be its.
+    """The beginning of a torn batch, and bytes that may be the end of its rest.
 
-    end: the position after these; None if its rest is loose, and no batch follows. tail: the run that begins there;
-    None if a torn batch or none does.
+    rest: None if its rest is loose, and no batch follows. tail: the run that begins after these; None if a torn batch
+    or none does.
     """
 
     head: TornHead
-    beginning: bytes
-    end: int | None
+    beginning: Beginning
+    rest: Rest | None
     tail: int | None
-    ending: bytes
 
 
 class LooseFit(NamedTuple):
     """A torn batch that is complete with loose blocks. pieces: start and end of each."""
 
     ends: Ends
-    pieces: tuple[tuple[int, int], ...]
+    pieces: Pieces
 
 
 class LooseBlocks:
     """The positions and CRCs of loose blocks near some positions."""
 
-    def __init__(self, runs: Runs, taken: Iterable[tuple[int, int]], near: list[int]) -> None:
+    def __init__(self, runs: Runs, piece_crcs: PieceCrcs, taken: Iterable[tuple[int, int]], near: list[int]) -> None:
         """Read the blocks. taken: start and end of other bytes of batches, such as pieces of joined ones."""
-        self._runs = runs
+        self._runs, self._piece_crcs = runs, piece_crcs
         self._positions, self._crcs = array("q"), array("I", [0])
         self._heads: dict[tuple[int, int], list[int]] = {}
         gaps = list(_gaps(runs, sorted(taken)))
@@ -73,59 +74,81 @@ class LooseBlocks:
 
     def fits(self, tasks: list[Ends]) -> Iterator[LooseFit]:
         """Yield the batches that are complete with loose blocks in just one way."""
-        found: dict[int, list[LooseFit]] = {}
-        for ends in tasks:
-            for fit in self._fits_of(ends, MOST_TESTS // len(tasks)):
-                found.setdefault(ends.head.run, []).append(fit)
-        single = [fits[0] for fits in found.values() if len({self._raw(fit) for fit in fits}) == 1]
+        found: dict[int, list[tuple[LooseFit, bytes]]] = {}
+        for ends, pieces in self._possible_fits(tasks):
+            raw = b"".join(self._runs.images.read(*piece) for piece in pieces)
+            if Batch.parse(raw, ends.head.header.position, is_valid=True).problem() is None:
+                found.setdefault(ends.head.run, []).append((LooseFit(ends, pieces), raw))
+        single = [fits[0][0] for fits in found.values() if all(raw == fits[0][1] for _, raw in fits[1:])]
         used: dict[tuple[str, int], int] = {}
         for fit in single:
             for key in _claims(fit):
                 used[key] = used.get(key, 0) + 1
         yield from (fit for fit in single if all(used[key] == 1 for key in _claims(fit)))
 
-    def _fits_of(self, ends: Ends, most_tests: int) -> Iterator[LooseFit]:
-        """Yield the ways to complete a batch whose records can be read, with the nearest middles."""
-        for pieces in (*self._with_break(ends), *self._with_middle(ends, most_tests)):
-            fit = LooseFit(ends, pieces)
-            if Batch.parse(self._raw(fit), ends.head.header.position, is_valid=True).problem() is None:
-                yield fit
+    def _possible_fits(self, tasks: list[Ends]) -> Iterator[tuple[Ends, Pieces]]:
+        """Yield the pieces with which batches have their CRC, in the order of the tasks."""
+        middles: dict[int, list[Pieces]] = {}
+        for number, pieces in self._middles(tasks):
+            middles.setdefault(number, []).append(pieces)
+        for number, ends in enumerate(tasks):
+            for pieces in (*self._with_break(ends), *middles.get(number, ())):
+                yield ends, pieces
 
-    def _with_break(self, ends: Ends) -> Iterator[tuple[tuple[int, int], ...]]:
+    def _with_break(self, ends: Ends) -> Iterator[Pieces]:
         """Yield the two pieces of a batch before a torn one; those before runs are known."""
-        header = ends.head.header
-        if ends.end is None or ends.tail is not None:
+        if ends.rest is None or ends.tail is not None:
             return
-        block, first = self._runs.block, ends.head.room
-        least = header.size - len(ends.ending)
-        first += max(0, -(-(least - first) // block)) * block
-        ending = memoryview(ends.ending.rjust(header.size, b"\0"))
-        for cut in kernel.load().fit_breaks(memoryview(ends.beginning), ending, header.crc, first, block):
-            yield (header.position, header.position + cut), (ends.end - header.size + cut, ends.end)
+        start, end, size = ends.beginning.header.position, ends.rest.end, ends.beginning.header.size
+        for _, cut in self._piece_crcs.fits(ends.beginning, self._piece_crcs.table((ends.rest,))):
+            yield (start, start + cut), (end - size + cut, end)
 
-    def _with_middle(self, ends: Ends, most_tests: int) -> Iterator[tuple[tuple[int, int], ...]]:
-        header, first, block = ends.head.header, ends.head.room, self._runs.block
-        pairs = ((len(ends.beginning) - first) // block + 1) * (len(ends.ending) // block + 1)
-        most = (most_tests if header.codec else min(most_tests, _SURE_TESTS)) // pairs
-        place = bisect_left(self._positions, header.position)
-        window = slice(max(place - most // 2, 0), place + most // 2)
-        positions = memoryview(self._positions)[window]
-        crcs = memoryview(self._crcs)[window.start : window.start + len(positions) + 1]
-        for cut, number, count in kernel.load().find_middles(
-            memoryview(ends.beginning), memoryview(ends.ending), header.size, header.crc, first, block, positions, crcs
+    def _middles(self, tasks: list[Ends]) -> Iterator[tuple[int, Pieces]]:
+        """Yield tasks by their numbers, with the pieces of a batch whose middle or end is in loose blocks."""
+        block, positions = self._runs.block, self._positions
+        searches, wanted, rests = array("q"), array("I"), array("I", [0])
+        for ends in tasks:
+            searches.extend(self._search(ends, len(wanted), len(rests), MOST_TESTS // len(tasks)))
+            wanted.extend(ends.beginning.crcs)
+            rests.extend(() if ends.rest is None else ends.rest.crcs)
+        for number, at, first, count in kernel.load().find_middles(
+            searches, wanted, rests, memoryview(positions), memoryview(self._crcs), block
         ):
-            start, left = positions[number], header.size - cut
+            ends = tasks[number]
+            header, cut = ends.beginning.header, ends.beginning.first + at * block
+            start, left = positions[first], header.size - cut
             pieces = (header.position, header.position + cut), (start, start + min(count * block, left))
-            yield pieces if ends.end is None else (*pieces, (ends.end - left + count * block, ends.end))
+            last = () if ends.rest is None else ((ends.rest.end - left + count * block, ends.rest.end),)
+            yield number, (*pieces, *last)
 
-    def _raw(self, fit: LooseFit) -> bytes:
-        return b"".join(self._runs.images.read(*piece) for piece in fit.pieces)
+    def _search(self, ends: Ends, first_break: int, first_rest: int, most_tests: int) -> tuple[int, ...]:
+        """Return the values of OfMiddle, for the nearest blocks."""
+        block, header, breaks = self._runs.block, ends.beginning.header, len(ends.beginning.crcs)
+        left = header.size - ends.beginning.first
+        padding = -left % block if ends.rest is None else 0
+        least = 0 if ends.rest is None else ends.rest.least
+        most = (left + padding - least) // block
+        count = 1 if ends.rest is None else min(len(ends.rest.crcs), most + 1)
+        most_blocks = (most_tests if header.codec else min(most_tests, _SURE_TESTS)) // (breaks * max(count, 1))
+        place = bisect_left(self._positions, header.position)
+        window = range(len(self._positions))[max(place - most_blocks // 2, 0) : place + most_blocks // 2]
+        return (
+            first_break,
+            breaks,
+            0 if ends.rest is None else first_rest,
+            count,
+            most,
+            least,
+            padding,
+            window.start,
+            window.stop,
+        )
 
 
 def _claims(fit: LooseFit) -> Iterator[tuple[str, int]]:
     """Yield what only one batch can have: its tail, and each loose block."""
-    if fit.ends.end is not None:
-        yield "tail", fit.ends.end
+    if fit.ends.rest is not None:
+        yield "tail", fit.ends.rest.end
     yield "block", fit.pieces[1][0]
 
 

@@ -44,6 +44,8 @@ class Run(NamedTuple):
     next_offset: int
     first_epoch: int
     last_epoch: int
+    first_crc: int
+    last_crc: int
     missing: int
     previous_end: int
 
@@ -73,7 +75,8 @@ class Runs:
     """All runs, in the order of their positions."""
 
     def __init__(self, batches: FoundBatches, images: Images, blocks: Blocks) -> None:
-        self.batches, self.images, self.block, self._phase = batches, images, blocks.size, blocks.phase
+        self.batches, self.images, self.blocks = batches, images, blocks
+        self.block, self._phase = blocks
         firsts = kernel.load().split_runs(batches.rows, batches.count, *blocks)
         self.runs: list[Run] = []
         for first, last in pairwise([*firsts, batches.count]):
@@ -93,6 +96,8 @@ class Runs:
             next_offset=other.last_offset + 1,
             first_epoch=one.partition_leader_epoch,
             last_epoch=other.partition_leader_epoch,
+            first_crc=one.crc,
+            last_crc=other.crc,
             missing=room if 0 < room < SURE_BREAK else 0,
             previous_end=self.runs[-1].end if self.runs else 0,
         )
@@ -124,6 +129,10 @@ class Runs:
         number = bisect_left(self.starts, position) - 1
         end = self.runs[number].end if number >= 0 else 0
         return position - max(end, self.images.first_position(position))
+
+    def ending(self, end: int, size: int) -> bytes:
+        """Return the bytes before a position, fewer at the start of its image."""
+        return self.images.read(max(end - size, self.images.first_position(end)), end)
 
     def is_cleaned(self, first: int, last: int) -> bool:
         """Return True if the log cleaner has taken records or batches from some rows of a run."""

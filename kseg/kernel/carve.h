@@ -60,27 +60,41 @@ static uint32_t crc32c_scaled(uint32_t crc, uint32_t factor) { return crc32c_tim
 static int has_32_bytes; /* in a register: AVX2 */
 #endif
 
-/* Sets the CRCs of `blocks` adjacent blocks from each of some blocks on. before: the CRC of all blocks before each. */
-#ifdef STRETCH
-__attribute__((target("sse4.2,pclmul")))
-static void crcs_of_adjacent_by_instruction(
-    uint32_t *crcs, const uint32_t *before, int64_t count, int64_t blocks, uint32_t factor)
-{
-    for (int64_t i = 0; i < count; i++)
-        crcs[i] = before[i + blocks] ^ crc32c_scaled_by_instruction(before[i], factor);
-}
-#endif
+/* CRCs that are searched for: a bit for the slot of each. */
+enum { CRC_SLOTS = 1 << 16, SLOT_WORDS = CRC_SLOTS / 64 };
 
-static void crcs_of_adjacent(uint32_t *crcs, const uint32_t *before, int64_t count, int64_t blocks, uint32_t factor)
+static inline int64_t crc_slot(uint32_t crc) { return crc >> 16; }
+
+/* Finds those of some blocks which begin `blocks` adjacent ones whose CRC has its slot's bit: their numbers, and these
+ * CRCs. before: the CRC of all blocks before each. */
+#define DEFINE_FIND_ADJACENT(name, attributes, scaled) \
+    attributes static int64_t name(uint32_t *crcs, int64_t *numbers, const uint32_t *before, int64_t count, \
+        int64_t blocks, uint32_t factor, const uint64_t *slots) \
+    { \
+        int64_t found = 0; \
+        for (int64_t i = 0; i < count; i++) { \
+            uint32_t crc = before[i + blocks] ^ scaled(before[i], factor); \
+            crcs[found] = crc; \
+            numbers[found] = i; \
+            found += slots[crc_slot(crc) >> 6] >> (crc_slot(crc) & 63) & 1; \
+        } \
+        return found; \
+    }
+
+#ifdef STRETCH
+DEFINE_FIND_ADJACENT(
+    find_adjacent_by_instruction, __attribute__((target("sse4.2,pclmul"))), crc32c_scaled_by_instruction)
+#endif
+DEFINE_FIND_ADJACENT(find_adjacent_by_table, , crc32c_scaled)
+
+static int64_t find_adjacent(uint32_t *crcs, int64_t *numbers, const uint32_t *before, int64_t count, int64_t blocks,
+    uint32_t factor, const uint64_t *slots)
 {
 #ifdef STRETCH
-    if (crc32c_in_hardware) {
-        crcs_of_adjacent_by_instruction(crcs, before, count, blocks, factor);
-        return;
-    }
+    if (crc32c_in_hardware)
+        return find_adjacent_by_instruction(crcs, numbers, before, count, blocks, factor, slots);
 #endif
-    for (int64_t i = 0; i < count; i++)
-        crcs[i] = before[i + blocks] ^ crc32c_scaled(before[i], factor);
+    return find_adjacent_by_table(crcs, numbers, before, count, blocks, factor, slots);
 }
 
 static void carve_prepare(void)
@@ -143,29 +157,6 @@ static void crc32c_steps(uint32_t *crcs, const uint8_t *at, int64_t count, int64
     for (; count > 0; count--, crcs++, at += step)
         crcs[1] = crc32c_continue(crcs[0], at, step);
 }
-
-/* Whether one of some numbers is among some others. Compilers make wide instructions of the inner loop. */
-#define DEFINE_ANY_IS_AMONG(name, attributes) \
-    attributes static int name(const uint32_t *numbers, int64_t size, const uint32_t *others, int64_t count) \
-    { \
-        int is_found = 0; \
-        for (int64_t i = 0; i < size && !is_found; i++) \
-            for (int64_t j = 0; j < count; j++) \
-                is_found |= others[j] == numbers[i]; \
-        return is_found; \
-    }
-
-#ifdef STRETCH
-DEFINE_ANY_IS_AMONG(any_is_among_by_16_bytes, WIDE)
-DEFINE_ANY_IS_AMONG(any_is_among_by_32_bytes, WIDE __attribute__((target("avx2"))))
-
-static int any_is_among(const uint32_t *numbers, int64_t size, const uint32_t *others, int64_t count)
-{
-    return (has_32_bytes ? any_is_among_by_32_bytes : any_is_among_by_16_bytes)(numbers, size, others, count);
-}
-#else
-DEFINE_ANY_IS_AMONG(any_is_among, WIDE)
-#endif
 
 /* Bits that are 0 in each batch of format 2 below 64 MiB whose offset is below 2^56. */
 #define MARK_AT(p) ((p)[0] | ((p)[8] & 0xfc) | ((p)[16] ^ 2) | (p)[21] | ((p)[22] & 0x80))

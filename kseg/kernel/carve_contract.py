@@ -1,5 +1,6 @@
 """The contract of both kernels for carving: batches at any byte of an image, and pieces that fit together."""
 
+from enum import IntEnum
 from typing import TYPE_CHECKING, Protocol
 
 from kseg.formats.header_fields import BATCH_HEADER_FIELDS, HEADER_NAMES
@@ -31,7 +32,27 @@ The bytes after the CRC may be the same in partitions written in lockstep.
 SURE_REST = 32
 """The least rest of a batch that is certainly of its file: other partitions' batches may end with the same headers."""
 MOST_MIDDLES = 64
-"""The most middles of a batch that `find_middles` returns."""
+"""The most middles that `find_middles` returns for one search."""
+
+
+class OfMiddle(IntEnum):
+    """Values of a search for the middle of a batch, a row of `find_middles`.
+
+    FIRST_BREAK, BREAKS: place and number of its `wanted_crcs`. FIRST_REST, RESTS: those of its `rest_crcs`, or of a
+    single 0 if the middle has the end of the batch. MOST_BLOCKS: blocks between the first break and the least rest.
+    LEAST_REST, PADDING: bytes of the least rest; zeros between the end of the batch and that of its block. FIRST_BLOCK,
+    LAST_BLOCK: the number of the first block to search, and of the block after the last one.
+    """
+
+    FIRST_BREAK = 0
+    BREAKS = 1
+    FIRST_REST = 2
+    RESTS = 3
+    MOST_BLOCKS = 4
+    LEAST_REST = 5
+    PADDING = 6
+    FIRST_BLOCK = 7
+    LAST_BLOCK = 8
 
 
 class CarveKernel(StatisticsKernel, Protocol):
@@ -76,10 +97,17 @@ class CarveKernel(StatisticsKernel, Protocol):
     def find_copies(self, rows: "array[int]", count: int) -> list[tuple[int, int]]:
         """Return each row whose base offset, size and CRC an earlier row has, with the first such row."""
 
-    def fit_breaks(self, head: memoryview, tail: memoryview, crc: int, first: int, step: int) -> list[int]:
-        """Return each break for which the beginning of `head` and the rest of `tail` have the CRC of a batch.
+    def wanted_crcs(self, head: memoryview, size: int, crc: int, first: int, block: int) -> list[int]:
+        """Return the CRC that the rest of a batch must have for each break: first, first + block, … bytes of `head`.
 
-        The batch is as large as `tail`. Breaks are first, first + step, … within head and tail.
+        These begin with 0 and aren't inverted. size, crc: of the batch, to which at least one byte after each break
+        belongs. A break before CRC_START needs the bytes of `head` up to there.
+        """
+
+    def rest_crcs(self, ending: memoryview, least: int, block: int) -> list[int]:
+        """Return the CRCs of the last least, least + block, … bytes of `ending`.
+
+        They begin with 0 and aren't inverted.
         """
 
     def find_headless(self, tail: memoryview, block: int) -> list[tuple[int, int]]:
@@ -103,21 +131,18 @@ class CarveKernel(StatisticsKernel, Protocol):
 
     def find_middles(
         self,
-        head: memoryview,
-        tail: memoryview,
-        size: int,
-        crc: int,
-        first: int,
-        block: int,
+        searches: "array[int]",
+        wanted: "array[int]",
+        rests: "array[int]",
         positions: memoryview,
         crcs: memoryview,
-    ) -> list[tuple[int, int, int]]:
-        """Return the adjacent blocks with which the beginning of `head` and the end of `tail` have the CRC of a batch.
+        block: int,
+    ) -> list[tuple[int, int, int, int]]:
+        """Return the adjacent blocks that fit between the beginning and the rest of a batch.
 
-        Each as bytes of the head (`first`, or some blocks more), number of the first block, and number of blocks; at
-        most MOST_MIDDLES of them. size: of the batch. At least a byte of `tail` belongs to it; if `tail` is empty, the
-        blocks have the end of the batch, and then zeros. positions: int64, of all blocks. crcs: uint32, those by
-        `chain_crcs` before the first block and up to each.
+        Each as number of the search, of its break, of the first block, and of blocks; at most MOST_MIDDLES per search,
+        those with the fewest blocks. searches: rows of the values of OfMiddle. wanted, rests: uint32. positions: int64,
+        of all blocks. crcs: uint32, those by `chain_crcs` before the first block and up to each.
         """
 
     def find_checkpoints(self, buffer: memoryview, most: int) -> list[int]:

@@ -1,6 +1,7 @@
 """kernel/fast/contract.pxi: the numbers of kernel/contract.py and its neighbours, for the compiled kernel."""
 
 from collections.abc import Iterator
+from enum import IntEnum
 
 from kseg.kernel import carve_contract, contract, fold_contract, statistics_contract
 from kseg.kernel import contract as program
@@ -37,6 +38,7 @@ def numbers() -> Iterator[str]:
         "MOST_MIDDLES",
     ):
         yield f"    {name} = {getattr(carve_contract, name)}"
+    yield from row_numbers(carve_contract.OfMiddle)
     yield from statistics_numbers()
     for name in ("UNKNOWN_CONTROL", "MALFORMED_CONTROL", "CONTROL_TEMPLATES"):
         yield f"    {name} = {getattr(program, name)}"
@@ -45,6 +47,13 @@ def numbers() -> Iterator[str]:
         yield f"{name} = {tuple(map(int, getattr(program, name)))}"
     for name in ("LINGERS_MS", "TIME_STEPS"):
         yield f"{name} = {getattr(statistics_contract, name)}"
+
+
+def row_numbers(values: type[IntEnum]) -> Iterator[str]:
+    """Yield the numbers of the values of a row."""
+    prefix = values.__name__.replace("Of", "OF_").upper()
+    yield from (f"    {prefix}_{value.name} = {value.value}" for value in values)
+    yield f"    {prefix}_VALUES = {len(values)}"
 
 
 def statistics_numbers() -> Iterator[str]:
@@ -59,9 +68,7 @@ def statistics_numbers() -> Iterator[str]:
         statistics_contract.OfProducer,
         statistics_contract.OfKey,
     ):
-        prefix = values.__name__.replace("Of", "OF_").upper()
-        yield from (f"    {prefix}_{value.name} = {value.value}" for value in values)
-        yield f"    {prefix}_VALUES = {len(values)}"
+        yield from row_numbers(values)
     yield from (f"    MEASURE_{measure.name} = {measure.value}" for measure in statistics_contract.Measure)
     yield f"    MEASURES = {len(statistics_contract.Measure)}"
     for name in (

@@ -2,14 +2,15 @@
 
 from collections.abc import Iterable, Iterator
 
-from kseg.carve.headless import EPOCH, Headless, rebuild_head
+from kseg.carve.headless import EPOCH, Headless, rebuild_batch
 from kseg.carve.runs import Run, Runs
+from kseg.formats.codes import BATCH_HEADER_SIZE
 from kseg.reading.batch import BatchHeader
 
 _LEAST_DIFFERENT = 8
-"""The least bytes of a batch's rest that must be unlike the end of the preceding batch."""
-_MOST_COMPARED = 256
-"""The most bytes of a batch's rest that are compared with that end: headers of records are smaller."""
+"""The least bytes of a batch's rest that must be unlike the ends of the batches around it."""
+_LEAST_SURE = 264
+"""The least rest that isn't compared with these ends: records' headers, which may be alike, are smaller."""
 
 
 def uncertain_first_batches(runs: Runs) -> Iterator[tuple[int, Headless | None]]:
@@ -39,8 +40,8 @@ def _with_offset(runs: Runs, run: Run) -> Headless | None:
         return None
     one = runs.batches.header(run.first)
     epoch = one.partition_leader_epoch if run.missing <= EPOCH.position else follower.partition_leader_epoch
-    rebuilt = rebuild_head(one, follower, epoch)[: EPOCH.end]
-    return Headless(rebuilt, ((run.start + EPOCH.end, one.end),)) if rebuilt else None
+    known = runs.images.read(one.position, one.position + BATCH_HEADER_SIZE)
+    return rebuild_batch(known, one.size, EPOCH.end, follower.first_offset, epoch, ((run.start + EPOCH.end, one.end),))
 
 
 def _run_before(runs: Runs, run: Run) -> Run | None:
@@ -99,17 +100,12 @@ def has_sure_rest(runs: Runs, header: BatchHeader, end: int, size: int) -> bool:
 
     They tell that only if the batches before and after it don't end with nearly the same ones.
     """
-    if size >= _MOST_COMPARED + _LEAST_DIFFERENT:
+    if size >= _LEAST_SURE:
         return True
-    rest = runs.ending(end, size)
-    neighbours = [runs.ending(header.position, size)]
+    if size < _LEAST_DIFFERENT:
+        return False
+    compared = size - _LEAST_DIFFERENT + 1
+    rest = runs.ending(end, compared)
     follower = runs.run_at(end)
-    if follower is not None:
-        neighbours.append(runs.ending(runs.batches.header(follower.first).end, size))
-    return all(size - _common_ending(rest, each) >= _LEAST_DIFFERENT for each in neighbours)
-
-
-def _common_ending(one: bytes, other: bytes) -> int:
-    """Return the number of last bytes that are the same."""
-    pairs = zip(reversed(one), reversed(other), strict=False)
-    return next((count for count, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
+    is_unlike_next = follower is None or runs.ending(runs.batches.header(follower.first).end, compared) != rest
+    return is_unlike_next and runs.ending(header.position, compared) != rest

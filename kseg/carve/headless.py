@@ -4,15 +4,15 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from kseg import kernel
 from kseg.carve.piece_crcs import PieceCrcs
 from kseg.carve.runs import Run, Runs, StartIndex, TornHead
 from kseg.formats.codes import BATCH_HEADER_SIZE, LOG_OVERHEAD
-from kseg.formats.header_fields import BATCH_HEADER_FIELDS, BATCH_LENGTH, BATCH_MAGIC
+from kseg.formats.header_fields import BATCH_BASE_OFFSET, BATCH_HEADER_FIELDS, BATCH_LENGTH, BATCH_MAGIC
 from kseg.kernel.carve_contract import SURE_BREAK
 from kseg.reading.batch import BatchHeader, parse_header
 
 EPOCH = BATCH_HEADER_FIELDS.field("partition_leader_epoch")
+_LAST_OFFSET_DELTA = BATCH_HEADER_FIELDS.field("last_offset_delta")
 _LEAST_SEARCHED = 1 << 20
 """The least bytes before a run in which a batch without its first bytes is looked for: `message.max.bytes`."""
 _MOST_KEPT = 1 << 10
@@ -20,8 +20,9 @@ _MOST_KEPT = 1 << 10
 
 
 class Headless(NamedTuple):
-    """A batch before a run: its rebuilt first bytes, and the pieces that have the other ones."""
+    """A batch before a run: its header, its rebuilt first bytes, and the pieces that have the other ones."""
 
+    header: BatchHeader
     rebuilt: bytes
     pieces: tuple[tuple[int, int], ...]
 
@@ -33,16 +34,32 @@ def find_headless(runs: Runs, run: Run) -> Headless | None:
     if start >= run.start:
         return None
     tail = runs.images.read(start, run.start)
-    found = kernel.load().find_headless(memoryview(tail), runs.block)
+    found = runs.kernel.find_headless(memoryview(tail), runs.block)
     if len(found) != 1:
         return None
     at, missing = found[0]
-    size = len(tail) - at + missing
-    known = bytes(missing) + tail[at : at + BATCH_HEADER_SIZE]
-    header = parse_header(_with_magic(known), 0, start + at)._replace(size=size)
-    follower = runs.batches.header(run.first)
-    rebuilt = rebuild_head(header, follower, follower.partition_leader_epoch)[:missing]
-    return Headless(rebuilt, ((start + at, run.start),)) if rebuilt else None
+    known = bytes(missing) + tail[at : at + BATCH_HEADER_SIZE - missing]
+    pieces = ((start + at, run.start),)
+    return rebuild_batch(known, len(tail) - at + missing, missing, run.base_offset, run.first_epoch, pieces)
+
+
+def rebuild_batch(
+    known: bytes, size: int, missing: int, next_offset: int, epoch: int, pieces: tuple[tuple[int, int], ...]
+) -> Headless | None:
+    """Return a batch whose first bytes are rebuilt, so that it ends where the next one begins.
+
+    known: its header, in which the `missing` first bytes have any values. None if it would begin before offset 0.
+    """
+    base_offset = next_offset - _LAST_OFFSET_DELTA.read(known) - 1
+    if base_offset < 0:
+        return None
+    header = bytearray(known)
+    BATCH_BASE_OFFSET.write(header, base_offset)
+    BATCH_LENGTH.write(header, size - LOG_OVERHEAD)
+    EPOCH.write(header, epoch)
+    BATCH_MAGIC.write(header, 2)
+    rebuilt = bytes(header[:missing])
+    return Headless(parse_header(rebuilt + known[missing:], 0, pieces[0][0], is_valid=True), rebuilt, pieces)
 
 
 class EarlyBreaks:
@@ -71,27 +88,9 @@ class EarlyBreaks:
             if header.last_offset + 1 != run.base_offset:
                 continue
             rest = self._crcs.rest(run.start, size - room)
-            (wanted,) = kernel.load().wanted_crcs(memoryview(known), size, header.crc, room, size)
+            (wanted,) = self._runs.kernel.wanted_crcs(memoryview(known), size, header.crc, room, size)
             if rest.crcs[(size - room - rest.least) // self._runs.block] == wanted:
-                rebuilt = rebuild_head(header, self._runs.batches.header(run.first), run.first_epoch)[: EPOCH.end]
-                yield run, Headless(rebuilt, ((position + EPOCH.end, position + room), (start, run.start)))
-
-
-def _with_magic(header: bytes) -> bytes:
-    return header[: BATCH_MAGIC.position] + b"\2" + header[BATCH_MAGIC.end :]
-
-
-def rebuild_head(header: BatchHeader, follower: BatchHeader, epoch: int) -> bytes:
-    """Return the first bytes of a batch, up to its magic, so that it ends where another one begins.
-
-    Empty if it would begin before offset 0.
-    """
-    base_offset = follower.first_offset - (header.last_offset - header.first_offset) - 1
-    if base_offset < 0:
-        return b""
-    head = bytearray(BATCH_MAGIC.end)
-    BATCH_HEADER_FIELDS.field("base_offset").write(head, base_offset)
-    BATCH_LENGTH.write(head, header.size - LOG_OVERHEAD)
-    EPOCH.write(head, epoch)
-    BATCH_MAGIC.write(head, 2)
-    return bytes(head)
+                pieces = ((position + EPOCH.end, position + room), (start, run.start))
+                batch = rebuild_batch(known, size, EPOCH.end, run.base_offset, run.first_epoch, pieces)
+                if batch is not None:
+                    yield run, batch

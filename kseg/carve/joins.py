@@ -261,7 +261,7 @@ class _Joiner:
         self, head: TornHead, end: int | None, tail: int | None, pieces: tuple[tuple[int, int], ...]
     ) -> bool:
         """Add a torn batch; return True if it proves what follows it. Too short a rest may be of another partition."""
-        batch = self._torn_batch(b"", pieces, How.JOINED if len(pieces) == 2 else How.JOINED_3)
+        batch = self._torn_batch(head, pieces)
         is_sure = end is not None and has_sure_rest(self._runs, head.header, end, end - pieces[-1][0])
         if is_sure and tail is not None:
             self._found.leads[tail] = [batch]
@@ -273,13 +273,16 @@ class _Joiner:
         return is_sure
 
     def _add_headless(self, number: int, batch: Headless) -> None:
-        self._found.leads[number] = [self._torn_batch(*batch, How.HEADLESS)]
+        self._found.leads[number] = [PiecedBatch(*batch, How.HEADLESS)]
 
-    def _torn_batch(self, rebuilt: bytes, pieces: tuple[tuple[int, int], ...], how: How) -> PiecedBatch:
-        beginnings = (self._runs.images.read(start, min(end, start + BATCH_HEADER_SIZE)) for start, end in pieces)
-        first = rebuilt + b"".join(beginnings)[:BATCH_HEADER_SIZE]
-        header = parse_header(first.ljust(BATCH_HEADER_SIZE, b"\0"), 0, pieces[0][0], is_valid=True)
+    def _torn_batch(self, head: TornHead, pieces: tuple[tuple[int, int], ...]) -> PiecedBatch:
+        (start, cut), header = pieces[0], head.header._replace(is_valid=True)
+        if cut - start < BATCH_HEADER_SIZE:
+            known = b"".join(
+                self._runs.images.read(start, min(end, start + BATCH_HEADER_SIZE)) for start, end in pieces
+            )
+            header = parse_header(known.ljust(BATCH_HEADER_SIZE, b"\0"), 0, start, is_valid=True)
         if header.base_offset is None:
             wrapper = b"".join(self._runs.images.read(*piece) for piece in pieces)
             header = header._replace(base_offset=Batch.parse(wrapper, 0, is_valid=True).base_offset)
-        return PiecedBatch(header, rebuilt, pieces, how)
+        return PiecedBatch(header, b"", pieces, How.JOINED if len(pieces) == 2 else How.JOINED_3)

@@ -3,10 +3,9 @@
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
-from itertools import compress
+from itertools import compress, islice
 from typing import NamedTuple
 
-from kseg import kernel
 from kseg.carve.piece_crcs import Beginning, PieceCrcs, Rest
 from kseg.carve.runs import Runs, TornHead
 from kseg.formats.header_fields import BATCH_BASE_OFFSET
@@ -54,7 +53,7 @@ class LooseBlocks:
         blocks = sorted({position + runs.room_after(position) for position in near})
         for start, end in _nearest(gaps, blocks, runs.block):
             self._add(start, end)
-        kernel.load().chain_crcs(self._crcs, runs.block)
+        self._runs.kernel.chain_crcs(self._crcs, runs.block)
 
     def _add(self, start: int, end: int) -> None:
         block = self._runs.block
@@ -62,10 +61,10 @@ class LooseBlocks:
         for position in range(start, end, size):
             content = self._runs.images.read(position, min(position + size, end))
             crcs = array("I", bytes(4 * (len(content) // block)))
-            kernel.load().block_crcs(memoryview(content), block, crcs)
+            self._runs.kernel.block_crcs(memoryview(content), block, crcs)
             self._positions.extend(compress(range(position, position + len(content), block), crcs))
             self._crcs.extend(filter(None, crcs))
-            for at in kernel.load().find_heads(memoryview(content), block):
+            for at in self._runs.kernel.find_heads(memoryview(content), block):
                 self._heads.setdefault((at % block, BATCH_BASE_OFFSET.read(content, at)), []).append(position + at)
 
     def heads_at(self, place: int, base_offset: int) -> list[int]:
@@ -74,12 +73,19 @@ class LooseBlocks:
 
     def fits(self, tasks: list[Ends]) -> Iterator[LooseFit]:
         """Yield the batches that are complete with loose blocks in just one way."""
-        found: dict[int, list[tuple[LooseFit, bytes]]] = {}
+        found: dict[int, dict[Pieces, tuple[LooseFit, bytes]]] = {}
         for ends, pieces in self._possible_fits(tasks):
-            raw = b"".join(self._runs.images.read(*piece) for piece in pieces)
-            if Batch.parse(raw, ends.head.header.position, is_valid=True).problem() is None:
-                found.setdefault(ends.head.run, []).append((LooseFit(ends, pieces), raw))
-        single = [fits[0][0] for fits in found.values() if all(raw == fits[0][1] for _, raw in fits[1:])]
+            fits, merged = found.setdefault(ends.head.run, {}), tuple(_merge_adjacent(pieces))
+            if merged not in fits:
+                raw = b"".join(self._runs.images.read(*piece) for piece in merged)
+                if Batch.parse(raw, ends.head.header.position, is_valid=True).problem() is None:
+                    fits[merged] = LooseFit(ends, pieces), raw
+        single = [
+            fit
+            for fits in found.values()
+            for fit, raw in islice(fits.values(), 1)
+            if all(raw == other for _, other in fits.values())
+        ]
         used: dict[tuple[str, int], int] = {}
         for fit in single:
             for key in _claims(fit):
@@ -111,7 +117,7 @@ class LooseBlocks:
             searches.extend(self._search(ends, len(wanted), len(rests), MOST_TESTS // len(tasks)))
             wanted.extend(ends.beginning.crcs)
             rests.extend(() if ends.rest is None else ends.rest.crcs)
-        for number, at, first, count in kernel.load().find_middles(
+        for number, at, first, count in self._runs.kernel.find_middles(
             searches, wanted, rests, memoryview(positions), memoryview(self._crcs), block
         ):
             ends = tasks[number]
@@ -143,6 +149,17 @@ class LooseBlocks:
             window.start,
             window.stop,
         )
+
+
+def _merge_adjacent(pieces: Pieces) -> Iterator[tuple[int, int]]:
+    """Yield the pieces of a batch; two that follow each other in an image as one."""
+    start, end = pieces[0]
+    for piece in pieces[1:]:
+        if piece[0] != end:
+            yield start, end
+            start = piece[0]
+        end = piece[1]
+    yield start, end
 
 
 def _claims(fit: LooseFit) -> Iterator[tuple[str, int]]:

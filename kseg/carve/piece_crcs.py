@@ -5,7 +5,6 @@ from functools import lru_cache
 from typing import NamedTuple
 from zlib import crc32
 
-from kseg import kernel
 from kseg.carve.runs import Blocks, Runs
 from kseg.formats.header_fields import BATCH_MAGIC
 from kseg.kernel.carve_contract import SURE_BREAK
@@ -46,7 +45,7 @@ class PieceCrcs:
     """CRCs of the pieces between runs, which break where blocks begin."""
 
     def __init__(self, runs: Runs, blocks: Blocks) -> None:
-        self._runs, self._block, self._phase, self._kernel = runs, *blocks, kernel.load()
+        self._runs, self._block, self._phase = runs, *blocks
         self._read_rest = lru_cache(_MOST_KEPT)(self._rest_of)
 
     def beginning(self, header: BatchHeader) -> Beginning:
@@ -55,7 +54,9 @@ class PieceCrcs:
         if first > end - start or first >= header.size:
             return Beginning(header, first, [])
         head = memoryview(self._runs.images.read(start, end))
-        return Beginning(header, first, self._kernel.wanted_crcs(head, header.size, header.crc, first, self._block))
+        return Beginning(
+            header, first, self._runs.kernel.wanted_crcs(head, header.size, header.crc, first, self._block)
+        )
 
     def _first_break(self, header: BatchHeader) -> int:
         return SURE_BREAK + (self._phase - header.position - SURE_BREAK) % self._block
@@ -71,7 +72,7 @@ class PieceCrcs:
     def _rest_of(self, end: int, size: int) -> Rest:
         least = (end - self._phase) % self._block or self._block
         ending = memoryview(self._runs.images.read(end - size, end))
-        return Rest(end, least, self._kernel.rest_crcs(ending, least, self._block))
+        return Rest(end, least, self._runs.kernel.rest_crcs(ending, least, self._block))
 
     def table(self, rests: Iterable[Rest]) -> "RestTable":
         """Return rests at one place of a block by their sizes and CRCs."""

@@ -77,7 +77,8 @@ class Runs:
     def __init__(self, batches: FoundBatches, images: Images, blocks: Blocks) -> None:
         self.batches, self.images, self.blocks = batches, images, blocks
         self.block, self._phase = blocks
-        firsts = kernel.load().split_runs(batches.rows, batches.count, *blocks)
+        self.kernel = kernel.load()
+        firsts = self.kernel.split_runs(batches.rows, batches.count, *blocks)
         self.runs: list[Run] = []
         for first, last in pairwise([*firsts, batches.count]):
             self.runs.append(self._run(first, last))
@@ -171,7 +172,7 @@ class Runs:
     @cached_property
     def copies(self) -> dict[int, int]:
         """Rows whose batch an earlier row has too, with that row."""
-        return dict(kernel.load().find_copies(self.batches.rows, self.batches.count))
+        return dict(self.kernel.find_copies(self.batches.rows, self.batches.count))
 
     @cached_property
     def repeated(self) -> frozenset[int]:

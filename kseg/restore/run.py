@@ -1,5 +1,6 @@
 """A run of a restore: it creates topics, sends records, reads them back, commits groups, and applies settings."""
 
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -31,6 +32,8 @@ class Step(Enum):
     CHECK = "check"
 
 
+REWRITE_SECONDS = 3600
+"""The time after which a run writes the restore's record again: a broker removes an empty group's offsets."""
 OnStep = Callable[[Step], OnSent]
 """Takes a step that begins, and returns what counts its records and bytes."""
 
@@ -82,12 +85,13 @@ def run_restore(brokers: Brokers, plan: Plan, request: RestoreRequest, on_step: 
         record.write(job)
         for each in plan.topics:
             make_safe(brokers, each)
-        on_sent = counted.with_bar(on_step(Step.SEND))
+        on_sent = counted.with_bar(_kept(record, job, on_step(Step.SEND)))
         Sender(brokers, job.producer, on_sent, request.rate).send({each.place: each for each in prepared})
     # A broker that is killed within a minute forgets the deletion, so later runs repeat it.
     filled = [each for each in plan.partitions if each.is_filled]
     delete_filler(brokers, filled, may_be_compacted=job.is_done)
-    shortened = tuple(_check(brokers, prepared, job, record, on_step(Step.CHECK)))
+    on_checked = on_step(Step.CHECK) if job.is_done else _kept(record, job, on_step(Step.CHECK))
+    shortened = tuple(_check(brokers, prepared, job, record, on_checked))
     topics = tuple(each._replace(settings=job.settings.get(each.target, each.settings)) for each in plan.topics)
     if job.is_done:
         pending = tuple(pending_settings(brokers, topics, request.final_settings))
@@ -97,6 +101,22 @@ def run_restore(brokers: Brokers, plan: Plan, request: RestoreRequest, on_step: 
     settings = tuple(own for each in topics for own in finish_topic(brokers, each, request.final_settings))
     record.finish(job)
     return RestoreReport(plan, False, counted.records, groups, settings, shortened)
+
+
+def _kept(record: JobRecord, job: Job, show: OnSent) -> OnSent:
+    """Return what passes numbers on, and from time to time writes the record again unless another run has ended."""
+    written = time.monotonic()
+
+    def count(records: int, size: int) -> None:
+        nonlocal written
+        show(records, size)
+        if time.monotonic() - written >= REWRITE_SECONDS:
+            other = record.read()
+            if other is None or not other.is_done:
+                record.write(job)
+            written = time.monotonic()
+
+    return count
 
 
 def _check(

@@ -363,6 +363,22 @@ def test_a_long_wait_is_explained_once(sources: Sources) -> None:
     assert_all_once(network.broker, sources.written)
 
 
+def test_a_record_that_a_broker_removes_meanwhile_is_written_again(
+    sources: Sources, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kseg.restore.run.REWRITE_SECONDS", 0)
+    with FakeBroker().running() as broker:
+        removed: list[str] = []
+
+        def on_sent(_: int) -> None:
+            if not removed:
+                removed.append(broker.groups.popitem()[0])
+
+        kept: list[bool] = []
+        run_once(broker, sources.plan, on_sent, lambda _: kept.append(removed[0] in broker.groups))
+        assert kept[0]
+
+
 def test_all_batches_are_of_one_producer(sources: Sources) -> None:
     plan = sources.plan
     with FakeBroker().running() as broker:

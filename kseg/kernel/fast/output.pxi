@@ -156,6 +156,9 @@ cdef struct Zone:
     int64_t* starts  # milliseconds, ascending
     int32_t* offsets  # seconds east of UTC from there on
     Py_ssize_t count  # 0: UTC
+    int64_t second  # the last printed one, since 1970; its text up to the fraction, and its offset
+    uint8_t text[20]
+    int32_t offset
 
 
 cdef int32_t zone_offset(Zone* zone, int64_t ms) noexcept nogil:
@@ -190,14 +193,29 @@ cdef uint8_t* put_json_time(uint8_t* out, Zone* zone, int64_t ms) noexcept nogil
     return out + 1
 
 
-cdef uint8_t* put_time(uint8_t* out, Zone* zone, int64_t ms) noexcept nogil:
-    """Write ISO 8601. Civil date from days, Gregorian."""
-    cdef int32_t offset = zone_offset(zone, ms)
+cdef inline uint8_t* put_time(uint8_t* out, Zone* zone, int64_t ms) noexcept nogil:
+    """Write ISO 8601. Most times in UTC lie in the second of the time before; a zone may change within one."""
+    cdef uint32_t fraction = <uint32_t>(ms % 1000)
+    if zone.count or ms // 1000 != zone.second:
+        set_second(zone, ms // 1000, zone_offset(zone, ms))
+    memcpy(out, zone.text, sizeof(zone.text))
+    out += sizeof(zone.text)
+    out[0] = c"0" + <uint8_t>(fraction // 100)
+    out = put_two(out + 1, fraction % 100)
+    if zone.count:
+        return put_offset(out, zone.offset)
+    out[0] = c"Z"
+    return out + 1
+
+
+cdef void set_second(Zone* zone, int64_t second, int32_t offset) noexcept nogil:
+    """Set the text of a second. Civil date from days, Gregorian."""
     cdef uint32_t days, rest, era, day_of_era, year_of_era, day_of_year, month, year
-    cdef uint8_t* at = out
-    ms += 1000LL * offset + 719468 * 86400000LL  # from 0000-03-01
-    days = <uint32_t>(ms // 86400000)
-    rest = <uint32_t>(ms % 86400000)
+    cdef uint8_t* at = zone.text
+    zone.second, zone.offset = second, offset
+    second += offset + 719468 * 86400LL  # from 0000-03-01
+    days = <uint32_t>(second // 86400)
+    rest = <uint32_t>(second % 86400)
     era = days // 146097
     day_of_era = days % 146097
     year_of_era = (day_of_era - day_of_era // 1460 + day_of_era // 36524 - day_of_era // 146096) // 365
@@ -210,18 +228,12 @@ cdef uint8_t* put_time(uint8_t* out, Zone* zone, int64_t ms) noexcept nogil:
     at[0] = c"-"
     at = put_two(at + 1, day_of_year - (153 * month + 2) // 5 + 1)
     at[0] = c"T"
-    at = put_two(at + 1, rest // 3600000)
+    at = put_two(at + 1, rest // 3600)
     at[0] = c":"
-    at = put_two(at + 1, rest // 60000 % 60)
+    at = put_two(at + 1, rest // 60 % 60)
     at[0] = c":"
-    at = put_two(at + 1, rest // 1000 % 60)
+    at = put_two(at + 1, rest % 60)
     at[0] = c"."
-    at[1] = c"0" + <uint8_t>(rest % 1000 // 100)
-    at = put_two(at + 2, rest % 100)
-    if zone.count:
-        return put_offset(at, offset)
-    at[0] = c"Z"
-    return at + 1
 
 
 cdef uint8_t* put_offset(uint8_t* at, int32_t offset) noexcept nogil:

@@ -144,6 +144,7 @@ cdef class CompiledTemplate:
             self.template.zone.starts[i] = start
             self.template.zone.offsets[i] = offset
         self.template.zone.count = len(zone)
+        self.template.zone.second = -1
 
     def _take_memos(self, memos):
         self.template.memo_count = len(memos)

@@ -54,16 +54,6 @@ class Slot(IntEnum):
     "Attributes of a v2 record; Kafka writes 0."
 
 
-STEADY = (
-    *(Slot.PRODUCER_ID, Slot.PRODUCER_EPOCH, Slot.PARTITION_LEADER_EPOCH, Slot.IS_TRANSACTIONAL, Slot.IS_CONTROL),
-    *(Slot.HAS_DELETE_HORIZON, Slot.TIMESTAMP_TYPE, Slot.MAGIC, Slot.CODEC, Slot.IS_VALID, Slot.ATTRIBUTES),
-    *(Slot.RECORD_IS_VALID, Slot.RECORD_CODEC, Slot.RECORD_MAGIC, Slot.HEADER_COUNT),
-)
-"""Numbers that are the same in most lines."""
-OFTEN_STEADY = (Slot.COUNT, Slot.BASE_SEQUENCE, Slot.LAST_SEQUENCE, Slot.SEQUENCE)
-"""Numbers that are the same in most lines if no producer numbers its batches."""
-
-
 class Text(IntEnum):
     """Bytes that a template can show."""
 

@@ -6,11 +6,7 @@ cdef enum:
     END_OF_LINE = 101  # and the end of a template
     PIECE = 16384  # bytes of a text that are decoded between two looks at the room left
     MANY_HEADERS = 1000
-    MEMO_SLOTS = 8  # most numbers that are cached together, …
-    MEMO_SIZE = 512  # … and most bytes of their text
     NO_PROBLEM = -1
-    SAME = 102  # skips numbers that equal the last line's: their text is copied,
-    KEEP = 103  # and otherwise keeps it
     SHORT = 32  # literals up to this size are copied in one piece of this size; excess bytes are overwritten
     WIDEST = 6  # most bytes that one byte of text can become: \u0000 in JSON
     NOT_CONTINUED = 0  # open transactions of producers: no batch was passed since the last call,

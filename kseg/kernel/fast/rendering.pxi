@@ -6,7 +6,7 @@ cdef class Renderer:
 
     cdef Output out
     cdef list owners  # keep the templates alive
-    cdef Template templates[6 + CONTROL_TEMPLATES]  # with this renderer's memos
+    cdef Template templates[6 + CONTROL_TEMPLATES]  # with this renderer's last second
     cdef int template_count
     cdef Template* batch_templates[3]
     cdef Template* record_templates[3]
@@ -71,17 +71,8 @@ cdef class Renderer:
         self.owners.append(owner)
         own = &self.templates[self.template_count]
         own[0] = owner.template
-        own.memos = <Memo*>malloc((own.memo_count + 1) * sizeof(Memo))
-        if own.memos == NULL:
-            raise MemoryError()
-        memcpy(own.memos, owner.template.memos, own.memo_count * sizeof(Memo))
         self.template_count += 1
         return own
-
-    def __dealloc__(self):
-        cdef int i
-        for i in range(self.template_count):
-            free(self.templates[i].memos)
 
     def render(self, const uint8_t[::1] buffer, int64_t[::1] rows, Py_ssize_t first, Py_ssize_t last, int64_t position,
                bodies, Py_ssize_t first_body=-1):
@@ -292,8 +283,6 @@ cdef class Renderer:
         cdef RecordView* view = &self.view
         cdef Operation* op = template.ops
         cdef uint8_t* at
-        cdef Memo* memo
-        cdef const uint8_t* remembered = NULL
         cdef int code
         out.need(template.fixed_size)
         at = out.buffer + out.used
@@ -304,15 +293,6 @@ cdef class Renderer:
                 at = put_integer(at, view.slots[op.a])
             elif code == WORD:
                 at = put_word(at, template.literals, &template.words[op.b], view.slots[op.a])
-            elif code == SAME:
-                memo = &template.memos[op.a]
-                if holds(memo, view.slots):
-                    at = put_memo(at, memo)
-                    op = &template.ops[op.b]
-                    continue
-                remembered = at
-            elif code == KEEP:
-                keep(&template.memos[op.a], view.slots, remembered, at - remembered)
             elif code == END_OF_LINE:
                 out.used = at - out.buffer
                 return 0

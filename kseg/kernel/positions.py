@@ -60,11 +60,12 @@ def part() -> Iterator[str]:
     yield "# unsafe: callers have a structure's bytes from `at` on, up to the field's end at least.\n"
     yield "cdef enum:"
     yield from (f"    {name} = {number}" for name, number in numbers())
+    yield ""
     for structure in STRUCTURES:
         for name, field in structure.named_fields():
             kind = C_TYPES[field.code]
-            yield f"\n\ncdef inline {kind} {name.lower()}(const uint8_t* at) noexcept nogil:"
-            yield f"    return <{kind}>big_endian(at + {name}_AT, {field.size})"
+            reader = f"cdef inline {kind} {name.lower()}(const uint8_t* at) noexcept nogil:"
+            yield f"{reader} return <{kind}>big_endian(at + {name}_AT, {field.size})"
     yield "\n\ncdef inline void put_batch_header(const uint8_t* at, int64_t* to, Py_ssize_t step) noexcept nogil:"
     yield '    """The fields that are values of a header as they are, into their columns."""'
     for name in BATCH_HEADER_FIELDS.names:

@@ -29,7 +29,7 @@ PATIENT := --timeout 3600 -o faulthandler_timeout=4000# brokers and clusters are
 
 .PHONY: help demo demo-spark test test-asan test-install test-faults fuzz fuzz-serve load-serve lint check docs site test-kafka test-browser test-go \
     test-exhaustive test-one test-hours test-restore test-lake test-pipeline test-unwrap test-start test-spark test-cluster test-stores test-carve test-carve-live \
-    bench bench-start bench-carve bench-spark bench-serve bench-restore golden build clean FORCE
+    bench bench-start bench-carve bench-spark bench-serve bench-restore golden build release test-release clean FORCE
 .DELETE_ON_ERROR:
 
 help: ## Print this list
@@ -213,6 +213,15 @@ golden: $(DEVELOPMENT) ## Add files and output of the broker and the tool of REL
 build: $(DIST) ## Make dist/, the source distribution and a wheel, with the same bytes for the same commit
 	$(VENV_PYTHON) tools/make_dist.py dist
 	$(VENV_PYTHON) -m twine --no-color check --strict dist/*
+
+release: $(DIST) ## Make build/release/: packages, a tarball with its own Python, licenses, checksums; needs Debian
+	$(VENV_PYTHON) tools/make_release.py build/release
+	$(VENV_PYTHON) -m twine --no-color check --strict build/release/*.whl build/release/kseg-?.?.?.tar.gz
+
+test-release: release ## Make the release again, compare the bytes, and try each file in an empty Debian; needs root
+	$(VENV_PYTHON) tools/make_release.py build/release-again
+	cmp build/release/SHA256SUMS build/release-again/SHA256SUMS
+	$(VENV_PYTHON) tools/try_release.py build/release
 
 clean: ## Remove everything that make made, .venv/ included
 	rm -rf $(VENV) build dist *.egg-info bench/data bench/jars

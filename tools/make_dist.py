@@ -46,7 +46,7 @@ def make_source_distribution(checkout: Path, target: Path) -> Path:
         copy = Path(place) / "kseg"
         copy_sources(checkout, copy)
         code = f"from setuptools import build_meta; build_meta.build_sdist({place!r})"
-        _run([sys.executable, "-W", "ignore", "-c", code], copy)
+        run([sys.executable, "-W", "ignore", "-c", code], copy)
         (made,) = Path(place).glob("*.tar.gz")
         _write_without_traces(made, target / made.name, time_of(checkout))
     return target / made.name
@@ -95,11 +95,11 @@ def make_wheel(directory: Path) -> Path:
     variables = {"SOURCE_DATE_EPOCH": str(time), "CFLAGS": f"{os.environ.get('CFLAGS', '')} {NO_DEBUGGING}"}
     with TemporaryDirectory() as place:
         pip = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "--no-cache-dir"]
-        _run([*pip, "-w", place, str(source)], directory, variables)
+        run([*pip, "-w", place, str(source)], directory, variables)
         (wheel,) = Path(place).glob("*.whl")
         if sys.platform == "linux":
             repair = [sys.executable, "-m", "auditwheel", "repair", "-w", str(directory), str(wheel)]
-            _run(repair, directory, {**variables, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"})
+            run(repair, directory, {**variables, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"})
         else:
             shutil.copy(wheel, directory)
     (made,) = directory.glob("*.whl")
@@ -111,8 +111,8 @@ def _time_in(archive: Path) -> int:
         return int(opened.getmembers()[0].mtime)
 
 
-def _run(command: list[str], directory: Path, variables: Mapping[str, str] | None = None) -> None:
-    """Run a command whose files get the usual modes; if it fails, end the program with its output."""
+def run(command: list[str], directory: Path, variables: Mapping[str, str] | None = None) -> str:
+    """Return the output of a command whose files get the usual modes; if it fails, end the program with its output."""
     ran = subprocess.run(
         command,
         cwd=directory,
@@ -124,6 +124,7 @@ def _run(command: list[str], directory: Path, variables: Mapping[str, str] | Non
     )
     if ran.returncode:
         sys.exit(f"{' '.join(command)}: status {ran.returncode}\n{ran.stdout}{ran.stderr}")
+    return ran.stdout
 
 
 if __name__ == "__main__":

@@ -2,8 +2,9 @@
 
 import gc
 import os
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 
 import click
@@ -137,14 +138,37 @@ def _tell_misspelt_variables(name: str | None, command: click.Command | None, ar
 def _show_version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
     if not wanted or context.resilient_parsing:
         return
+    for line in _version_lines():
+        write_line(line)
+    flush_stdout()
+    context.exit()
+
+
+def _version_lines() -> Iterator[str]:
+    """Yield the version with the kernel, the known releases of Kafka, and the versions of Python and of libraries."""
+    from platform import python_version
+
     from kseg import kernel
+    from kseg.releases import LATEST, NEWEST, OLDEST
     from kseg.version import VERSION
 
     problem = kernel.load_problem()
     passed_over = "" if problem is None else f"; fast can't be loaded: {problem}"
-    write_line(f"kseg {VERSION} (kernel: {kernel.load().NAME}{passed_over})")
-    flush_stdout()
-    context.exit()
+    yield f"kseg {VERSION} (kernel: {kernel.load().NAME}{passed_over})"
+    yield f"Kafka: files of {OLDEST} to {NEWEST}, output like {OLDEST} to {LATEST}"
+    yield f"Python: {python_version()} on {sys.platform}"
+    yield f"libraries: {', '.join(_library_versions())}"
+
+
+def _library_versions() -> Iterator[str]:
+    """Yield the installed libraries that kseg or one of its extras asks for, with their versions."""
+    from contextlib import suppress
+    from importlib.metadata import PackageNotFoundError, requires, version
+
+    wanted = {re.split(r"[^\w.-]", line)[0] for line in requires("kseg") or ()}
+    for name in sorted(wanted):
+        with suppress(PackageNotFoundError):
+            yield f"{name} {version(name)}"
 
 
 @click.group(
@@ -158,7 +182,7 @@ def _show_version(context: click.Context, _: click.Parameter, wanted: bool) -> N
     expose_value=False,
     is_eager=True,
     callback=_show_version,
-    help="Print version and kernel.",
+    help="Print the versions of kseg, its libraries and the Kafka it knows.",
 )
 @click.pass_context
 def cli(command: click.Context) -> None:
@@ -170,7 +194,7 @@ def cli(command: click.Context) -> None:
     kseg help WORD         tasks, commands and findings about a word
     kseg help commands     all commands
     kseg help environment  environment variables, and a file of defaults
-    kseg --version         version and kernel
+    kseg --version         versions of kseg and its libraries
     """
     if command.invoked_subcommand is None:
         talk(*command.get_help().split("\n"))

@@ -8,7 +8,9 @@ import signal
 import subprocess
 import sys
 from importlib.machinery import EXTENSION_SUFFIXES
+from importlib.metadata import version
 from pathlib import Path
+from platform import python_version
 
 import click
 import pytest
@@ -17,6 +19,7 @@ import kseg.cli as cli_module
 from kseg.cli import COMMANDS, cli
 from kseg.commands.guide import SITUATIONS, TASKS
 from kseg.commands.options.types import Number
+from kseg.releases import LATEST, NEWEST, OLDEST
 from tests import golden, run
 from tests.fork_server import KSEG
 from tests.loops import for_each
@@ -224,7 +227,17 @@ def test_absolute_paths_are_read_where_the_current_directory_is_gone(option: str
 @pytest.mark.parametrize("kernel_name", run.KERNELS)
 def test_version_names_the_kernel(kernel_name: str) -> None:
     ran = in_shell("kseg --version", KSEG_KERNEL=kernel_name)
-    assert (ran.returncode, ran.stdout) == (0, f"kseg 0.1.0 (kernel: {kernel_name})\n")
+    assert (ran.returncode, ran.stdout.splitlines()[0]) == (0, f"kseg 0.1.0 (kernel: {kernel_name})")
+
+
+def test_version_names_kafkas_releases_python_and_the_installed_libraries() -> None:
+    _, releases, python, libraries = in_shell("kseg --version").stdout.splitlines()
+    assert releases == f"Kafka: files of {OLDEST} to {NEWEST}, output like {OLDEST} to {LATEST}"
+    assert python == f"Python: {python_version()} on {sys.platform}"
+    assert {f"{name} {version(name)}" for name in ("click", "zstandard", "pyarrow")} <= {
+        *libraries.removeprefix("libraries: ").split(", ")
+    }
+    assert "pytest" not in libraries
 
 
 @pytest.fixture
@@ -235,33 +248,35 @@ def kernel_folder(tmp_path: Path) -> Path:
     return copy / "kseg" / "kernel"
 
 
-def version_of_copy(kernel_folder: Path, wanted: str = "") -> "subprocess.CompletedProcess[str]":
+def version_of_copy(kernel_folder: Path, wanted: str = "") -> str:
+    """Return the line about kseg itself."""
     copy = str(kernel_folder.parent.parent)
-    return in_shell(f"{sys.executable} -m kseg --version", KSEG_KERNEL=wanted, PYTHONPATH=copy)
+    ran = in_shell(f"{sys.executable} -m kseg --version", KSEG_KERNEL=wanted, PYTHONPATH=copy)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    return ran.stdout.splitlines()[0]
 
 
 def test_version_says_nothing_of_a_kernel_that_was_not_built(kernel_folder: Path) -> None:
-    assert version_of_copy(kernel_folder).stdout == "kseg 0.1.0 (kernel: twin)\n"
+    assert version_of_copy(kernel_folder) == "kseg 0.1.0 (kernel: twin)"
 
 
 def test_version_tells_why_a_compiled_kernel_is_not_loaded(kernel_folder: Path) -> None:
     broken = kernel_folder / f"fast{EXTENSION_SUFFIXES[0]}"
     broken.write_bytes(b"no library")
-    ran = version_of_copy(kernel_folder)
-    assert (ran.returncode, ran.stderr) == (0, "")
-    assert re.fullmatch(r"kseg 0\.1\.0 \(kernel: twin; fast can't be loaded: [^\n]+\)\n", ran.stdout)
-    assert str(broken) in ran.stdout
+    line = version_of_copy(kernel_folder)
+    assert re.fullmatch(r"kseg 0\.1\.0 \(kernel: twin; fast can't be loaded: .+\)", line)
+    assert str(broken) in line
 
 
 def test_version_tells_of_a_kernel_that_was_compiled_for_another_python(kernel_folder: Path) -> None:
     (kernel_folder / "fast.cpython-34m.so").write_bytes(b"")
-    told = "kseg 0.1.0 (kernel: twin; fast can't be loaded: fast.cpython-34m.so is for another Python)\n"
-    assert version_of_copy(kernel_folder).stdout == told
+    told = "kseg 0.1.0 (kernel: twin; fast can't be loaded: fast.cpython-34m.so is for another Python)"
+    assert version_of_copy(kernel_folder) == told
 
 
 def test_version_of_the_twin_is_silent_about_the_compiled_kernel_if_the_twin_was_asked_for(kernel_folder: Path) -> None:
     (kernel_folder / "fast.cpython-34m.so").write_bytes(b"")
-    assert version_of_copy(kernel_folder, "twin").stdout == "kseg 0.1.0 (kernel: twin)\n"
+    assert version_of_copy(kernel_folder, "twin") == "kseg 0.1.0 (kernel: twin)"
 
 
 def test_help_lists_each_command() -> None:

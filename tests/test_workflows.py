@@ -1,4 +1,4 @@
-"""The workflows of the project's host call make like developers, with each Python that kseg supports."""
+"""Workflows call make like developers, with each Python that kseg supports; issue forms ask for commands that exist."""
 
 import re
 import subprocess
@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 import yaml
 
-from tests import golden
+from tests import golden, run
 
 ROOT = golden.ROOT.parent
+FORMS_FOLDER = ROOT / ".github" / "ISSUE_TEMPLATE"
+FORMS = sorted(path for path in FORMS_FOLDER.glob("*.yml") if path.name != "config.yml")
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 
 
@@ -54,7 +56,19 @@ def test_each_python_that_the_project_names_is_tested() -> None:
     assert sorted(setup["with"]["python-version"].split()) == named
 
 
-def test_workflows_have_the_form_that_the_host_demands() -> None:
-    check = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.github-workflows"]
-    ran = subprocess.run([*check, *map(str, WORKFLOWS)], capture_output=True, text=True, check=False)
+@pytest.mark.parametrize(
+    ("schema", "paths"),
+    [("workflows", WORKFLOWS), ("issue-forms", FORMS), ("issue-config", [FORMS_FOLDER / "config.yml"])],
+)
+def test_file_has_the_form_that_the_host_demands(schema: str, paths: list[Path]) -> None:
+    check = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", f"vendor.github-{schema}"]
+    ran = subprocess.run([*check, *map(str, paths)], capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+def test_issue_forms_ask_for_commands_and_options_that_exist() -> None:
+    text = "".join(path.read_text(encoding="utf-8") for path in FORMS)
+    lines = {line for line in re.findall(r"`(kseg [^`]+)`", text) if " --" in line}
+    assert lines == {"kseg --version", *(f"kseg doctor --bundle{rest}" for rest in ("", " bundle.tar.zst kafka-logs/"))}
+    for command, option in (([], "--version"), (["doctor"], "--bundle FILE.tar.zst")):
+        assert option in run.kseg([*command, "--help"], golden.ROOT).stdout.decode()

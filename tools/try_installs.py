@@ -73,7 +73,7 @@ class Environment:
 
     def check(self, kernel: str, expected: str) -> None:
         """Fail unless kseg has that kernel and dumps the expected lines."""
-        version = self.kseg("--version").strip()
+        version = self.kseg("--version").splitlines()[0]
         if version != f"kseg {VERSION} (kernel: {kernel})" or self.kseg(*DUMP) != expected:
             raise Failed(f"{version} should be {VERSION}, have the kernel {kernel} and dump {len(expected)} bytes")
 

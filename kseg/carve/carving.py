@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
+from itertools import chain
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -177,13 +178,15 @@ def _find_unplaced(runs: Runs, joins: Joins) -> list[Unplaced]:
         )
         for head in joins.torn
     ]
-    rests = {batch.pieces[-1][1] for trail in joins.trails.values() for batch in trail}
+    batches = chain.from_iterable((*joins.leads.values(), *joins.trails.values(), *joins.apart))
+    pieces = [piece for batch in batches for piece in batch.pieces]
+    starts, ends = {start for start, _ in pieces}, {end for _, end in pieces}
     for run in runs.runs:
         first = runs.batches.header(run.first)
         if run.number in joins.skipped:
-            if run.number not in joins.leads:
+            if run.number not in joins.leads and run.start not in starts:
                 found.append(Unplaced(UnplacedKind.UNKNOWN_OFFSET, run.start, first.end, None, None, first.size))
-        elif not (run.number in joins.leads or run.number in joins.links or run.start in rests):
+        elif not (run.number in joins.leads or run.number in joins.links or run.start in ends):
             start = max(run.start - runs.place_of(run.start), run.previous_end)
             if start < run.start and any(runs.images.read(start, run.start)):
                 found.append(Unplaced(UnplacedKind.TORN_TAIL, start, run.start, None, run.base_offset, None))

@@ -1,7 +1,7 @@
 """Extents of files in images, from the lists that file systems have left in inodes, blocks and journals."""
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from kseg.carve.images import Images
 from kseg.carve.marks import Marks
@@ -27,8 +27,11 @@ class FileRange(NamedTuple):
     end: int
 
 
-FileExtents: TypeAlias = tuple[FileRange, ...]
-"""Bytes of an image that follow each other in a file without a gap."""
+class FileExtents(NamedTuple):
+    """Bytes of an image that follow each other in a file without a gap. position: of the first one in the file."""
+
+    position: int
+    ranges: tuple[FileRange, ...]
 
 
 def file_extents(images: Images, marks: Marks) -> list[FileExtents]:
@@ -45,7 +48,7 @@ def file_extents(images: Images, marks: Marks) -> list[FileExtents]:
         if not structure.is_superblock:
             for extents in _lists_at(images, file_systems, structure, position):
                 found[extents] = None
-                count += len(extents)
+                count += len(extents.ranges)
     return list(found)
 
 
@@ -81,7 +84,7 @@ def _lists_at(
 def _contiguous(file_system: FileSystem, extents: list[Extent]) -> Iterator[FileExtents]:
     """Yield the ranges of extents, cut where the file has a hole; adjacent ranges become one."""
     held: list[FileRange] = []
-    next_block = -1
+    first_block, next_block = 0, -1
     for extent in extents:
         start = file_system.position(extent.block)
         end = start + extent.size * file_system.block
@@ -89,12 +92,12 @@ def _contiguous(file_system: FileSystem, extents: list[Extent]) -> Iterator[File
             return
         if extent.file_block != next_block:
             if len(held) > 1:
-                yield tuple(held)
-            held = []
+                yield FileExtents(first_block * file_system.block, tuple(held))
+            held, first_block = [], extent.file_block
         if held and held[-1].end == start:
             held[-1] = FileRange(held[-1].start, end)
         else:
             held.append(FileRange(start, end))
         next_block = extent.file_block + extent.size
     if len(held) > 1:
-        yield tuple(held)
+        yield FileExtents(first_block * file_system.block, tuple(held))

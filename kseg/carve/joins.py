@@ -46,6 +46,8 @@ class How(StrEnum):
     "In three pieces, which the CRC joins."
     HEADLESS = "headless"
     "By its CRC; its first bytes, or their offset, follow from the batch after it."
+    EXTENTS = "extents"
+    "In pieces that a list of a file's blocks has; they have the right CRC together."
 
 
 class PiecedBatch(NamedTuple):

@@ -4,7 +4,7 @@ import hashlib
 from array import array
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from kseg import kernel
 from kseg.carve.images import Image, Images
@@ -12,6 +12,17 @@ from kseg.formats.header_fields import HEADER_NAMES
 from kseg.kernel.carve_contract import CRC_STEP, HEADER_VALUES, LARGEST_BATCH
 from kseg.reading.batch import Batch, BatchHeader
 from kseg.system.shared_work import OnRead
+
+
+class Readable(Protocol):
+    """Bytes in which batches are found: an image, or a file whose pieces are in images. base: the first position."""
+
+    base: int
+    size: int
+
+    def read_into(self, position: int, buffer: memoryview, /) -> int:
+        """Fill a buffer from a position on; return the number of bytes, fewer at the end."""
+
 
 Look = Callable[[int, memoryview], None]
 _PIECE = 2 << 20
@@ -97,7 +108,7 @@ def scan_images(images: Images, *, is_hashed: bool, is_legacy: bool, on_read: On
 
 
 def find_batches(
-    image: Image,
+    image: Readable,
     batches: FoundBatches,
     *,
     is_hashed: bool = False,
@@ -105,7 +116,7 @@ def find_batches(
     on_read: OnRead,
     look: Look | None = None,
 ) -> str | None:
-    """Add an image's intact batches to a table; return its SHA-256 if wanted."""
+    """Add the intact batches of an image to a table; return its SHA-256 if wanted."""
     digest = hashlib.sha256() if is_hashed else None
     with ThreadPoolExecutor(1) as hashing:
         window = _Window(image, batches, is_legacy=is_legacy)
@@ -136,7 +147,7 @@ def find_batches(
 class _Window:
     """A part of an image in memory, in which batches are found."""
 
-    def __init__(self, image: Image, batches: FoundBatches, *, is_legacy: bool) -> None:
+    def __init__(self, image: Readable, batches: FoundBatches, *, is_legacy: bool) -> None:
         self._is_legacy = is_legacy
         self._image, self._batches, self._kernel = image, batches, kernel.load()
         self._buffer = memoryview(bytearray(min(_SMALL_WINDOW, (image.size // _PIECE + 1) * _PIECE)))

@@ -84,7 +84,8 @@ def carve(options: CarveOptions) -> None:
     Directories of one name become one; if their offsets overlap, the smaller one gets a suffix, such as orders-0.2.
 
     If ext4 or xfs has left lists of a file's blocks, --hints auto links pieces that follow each other in one, provided
-    that their offsets agree. --hints none ignores the lists. --likely also puts unnamed partitions together where
+    that their offsets agree, and joins batches of any number of pieces by their CRCs. --hints none ignores the lists.
+    --likely also puts unnamed partitions together where
     pieces fit each other alone, without proof: look for mistakes in them.
 
     DIR also gets carve.jsonl: the SHA-256 of inputs and outputs, and the place of each batch in the images. --check
@@ -107,7 +108,7 @@ def carve(options: CarveOptions) -> None:
         with target as unfinished, talk.bar() as bar:
             on_read = bar.counting("carve", sum(image.size for image in images))
             carving = carve_images(images, _settings(options, on_read), on_read)
-            if not len(carving.scan.batches):
+            if not len(carving.scan.batches) and not carving.chains:
                 raise OpenError(
                     "has no batches; see `kseg help carve` for disks that can't be carved", options.paths[0]
                 )

@@ -183,7 +183,7 @@ def test_a_torn_batch_comes_back_from_as_many_pieces_as_the_list_says(tmp_path: 
     carve(tmp_path, disk_of(blocks, {2 * BLOCK: ext4_list(lists[0], 340)}))
     assert list(carved_logs(tmp_path).values()) == [log.content]
     (torn,) = [line for line in evidence(tmp_path) if line["type"] == "batch" and len(line["ranges"]) > 2]
-    assert torn["how"] == "joined"
+    assert torn["how"] == "extents"
 
 
 def test_deleted_files_of_a_real_ext4_are_linked_by_their_inodes(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from kseg.carve.blocks import find_blocks
 from kseg.carve.chains import CarvedPartition, Chain, chains_of, partitions_of
 from kseg.carve.checkpoint_names import checkpoint_offsets, names_by_checkpoints
+from kseg.carve.completeness import OldEnds, old_ends
 from kseg.carve.extents import file_extents
 from kseg.carve.hints import add_hints
 from kseg.carve.images import Images
@@ -25,7 +26,7 @@ from kseg.carve.names import (
     names_like,
     without_overlaps,
 )
-from kseg.carve.runs import Runs
+from kseg.carve.runs import Blocks, Runs
 from kseg.carve.scan import Scan, scan_images
 from kseg.carve.topics import KnownTopics, records_of_carved
 from kseg.kernel.record import Record
@@ -48,7 +49,8 @@ class UnplacedKind(StrEnum):
 class Unplaced(NamedTuple):
     """Bytes of a batch that aren't written.
 
-    base_offset: of the batch; None if it isn't known. next_offset: of the batch after it. size: of the batch.
+    base_offset: of the batch; None if it isn't known. next_offset: of the batch after it. size: of the batch. run: the
+    batches next to it.
     """
 
     kind: UnplacedKind
@@ -57,6 +59,7 @@ class Unplaced(NamedTuple):
     base_offset: int | None
     next_offset: int | None
     size: int | None
+    run: int
 
 
 class Carving(NamedTuple):
@@ -64,7 +67,8 @@ class Carving(NamedTuple):
 
     partitions: those that are written. few: with fewer batches than wanted. others: of topics that aren't wanted.
     names: of partitions, each with the directory that it has without a name. contradictions: of partitions without a
-    name. topics: those that metadata records tell of.
+    name. topics: those that metadata records tell of. ends: of partitions by old checkpoints. blocks: in which pieces
+    begin and end.
     """
 
     scan: Scan
@@ -78,11 +82,18 @@ class Carving(NamedTuple):
     names: tuple[tuple[str, Name], ...]
     contradictions: tuple[Contradiction, ...]
     topics: KnownTopics
+    ends: Mapping[str, OldEnds]
+    blocks: Blocks
 
     @property
     def is_complete(self) -> bool:
         """True if everything that was found has a place, and all bytes could be read."""
         return not self.unplaced and not self.few and not any(each.image.unreadable for each in self.scan.images)
+
+    def directories(self) -> dict[int, str]:
+        """Return the directories of partitions by the numbers of their runs."""
+        partitions = (*self.partitions, *self.few, *self.others)
+        return {run: each.directory for each in partitions for chain in each.chains for run in chain.runs}
 
 
 class CarveSettings(NamedTuple):
@@ -117,13 +128,16 @@ def carve_images(images: Images, settings: CarveSettings, on_read: OnRead) -> Ca
     scan = scan_images(
         images, is_hashed=settings.is_hashed, is_legacy=settings.is_legacy, on_read=on_read, look=marks.look
     )
-    runs = Runs(scan.batches, images, find_blocks(scan.batches, images, settings.block))
+    blocks = find_blocks(scan.batches, images, settings.block)
+    runs = Runs(scan.batches, images, blocks)
     joins = join_runs(runs)
     add_hints(runs, joins, file_extents(images, marks))
     chains = chains_of(runs, joins)
     unnamed = partitions_of(runs, chains)
     topics = KnownTopics()
-    names, contradictions = agreed_names(unnamed, _evident_names(runs, unnamed, topics, settings, marks, on_read))
+    evident = list(_evident_names(runs, unnamed, topics, settings, on_read))
+    offsets = checkpoint_offsets(images, marks.texts, topics)
+    names, contradictions = agreed_names(unnamed, (*evident, names_by_checkpoints(runs, unnamed, offsets)))
     names = without_overlaps(runs, unnamed, names)
     if settings.has_likely:
         unnamed = join_likely(runs, joins, unnamed, names)
@@ -142,6 +156,8 @@ def carve_images(images: Images, settings: CarveSettings, on_read: OnRead) -> Ca
         tuple((each.directory, names[each.number]) for each in unnamed if each.number in names),
         tuple(contradictions),
         topics,
+        old_ends(offsets),
+        blocks,
     )
 
 
@@ -150,10 +166,9 @@ def _evident_names(
     partitions: list[CarvedPartition],
     topics: KnownTopics,
     settings: CarveSettings,
-    marks: Marks,
     on_read: OnRead,
 ) -> Iterator[dict[int, Name]]:
-    """Yield names by number of partitions, of each kind of evidence; add the topics that metadata records tell of."""
+    """Yield names by copies and by formats of records; add the topics that metadata records tell of."""
     if settings.like:
         yield names_like(runs, partitions, settings.like, on_read)
     internal = list(find_internal(runs, partitions))
@@ -162,7 +177,6 @@ def _evident_names(
         if each.topic == METADATA_TOPIC:
             topics.add(records_of_carved(runs, partitions[each.number - 1]))
     yield internal_names(internal, topics)
-    yield names_by_checkpoints(runs, partitions, checkpoint_offsets(runs.images, marks.texts, topics))
 
 
 def _find_unplaced(runs: Runs, joins: Joins) -> list[Unplaced]:
@@ -175,6 +189,7 @@ def _find_unplaced(runs: Runs, joins: Joins) -> list[Unplaced]:
             head.header.base_offset,
             head.next_offset,
             head.header.size,
+            head.run,
         )
         for head in joins.torn
     ]
@@ -185,9 +200,13 @@ def _find_unplaced(runs: Runs, joins: Joins) -> list[Unplaced]:
         first = runs.batches.header(run.first)
         if run.number in joins.skipped:
             if run.number not in joins.leads and run.start not in starts:
-                found.append(Unplaced(UnplacedKind.UNKNOWN_OFFSET, run.start, first.end, None, None, first.size))
+                found.append(
+                    Unplaced(UnplacedKind.UNKNOWN_OFFSET, run.start, first.end, None, None, first.size, run.number)
+                )
         elif not (run.number in joins.leads or run.number in joins.links or run.start in ends):
             start = max(run.start - runs.place_of(run.start), run.previous_end)
             if start < run.start and any(runs.images.read(start, run.start)):
-                found.append(Unplaced(UnplacedKind.TORN_TAIL, start, run.start, None, run.base_offset, None))
+                found.append(
+                    Unplaced(UnplacedKind.TORN_TAIL, start, run.start, None, run.base_offset, None, run.number)
+                )
     return sorted(found, key=lambda unplaced: unplaced.start)

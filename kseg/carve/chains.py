@@ -56,6 +56,12 @@ class CarvedPartition(NamedTuple):
         return self.directory.rpartition("-")[0]
 
     @property
+    def name(self) -> str:
+        """The topic and the partition's number by the directory's name."""
+        topic, _, number = self.directory.rpartition("-")
+        return f"{topic}-{number.partition('.')[0]}"
+
+    @property
     def batch_count(self) -> int:
         """Its batches, each once."""
         return _count(self.parts)

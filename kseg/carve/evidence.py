@@ -48,7 +48,12 @@ def _texts(carving: Carving, written: list[WrittenSegment], circumstances: Circu
 def _input_lines(carving: Carving, circumstances: Circumstances) -> Iterator[Line]:
     for number, (image, sha256) in enumerate(carving.scan.images):
         found = HashedInput(str(image.path), image.size, sha256)
-        yield {**input_object(number, found, circumstances), "from": image.start, "blockSize": carving.runs.block}
+        yield {
+            **input_object(number, found, circumstances),
+            "from": image.start,
+            "blockSize": carving.blocks.size,
+            "blockStart": (carving.blocks.phase - image.base + image.start) % carving.blocks.size,
+        }
 
 
 def _batch_texts(carving: Carving, segment: CarvedSegment) -> Iterator[str]:
@@ -87,6 +92,7 @@ def _lines_without_file(carving: Carving) -> Iterator[Line]:
     yield from _link_lines(carving)
     yield from _name_lines(carving)
     yield from _left_out_lines(carving)
+    directories = carving.directories()
     for each in carving.unplaced:
         yield {
             "type": "unplaced",
@@ -95,6 +101,7 @@ def _lines_without_file(carving: Carving) -> Iterator[Line]:
             "baseOffset": each.base_offset,
             "nextOffset": each.next_offset,
             "size": each.size,
+            "nextTo": directories.get(each.run),
         }
     for number, (image, _) in enumerate(carving.scan.images):
         for found in image.unreadable:

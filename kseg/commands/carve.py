@@ -8,6 +8,7 @@ import click
 
 from kseg.carve.carving import CarveSettings, Carving, carve_images
 from kseg.carve.check import check_evidence
+from kseg.carve.completeness import completeness_of
 from kseg.carve.evidence import WrittenSegment, total_of, write_evidence
 from kseg.carve.images import Images, check_obstacles, check_other_device
 from kseg.carve.segments import segments_of, write_segment
@@ -23,7 +24,7 @@ from kseg.output.evidence import current_circumstances
 from kseg.output.forms import Form, form_named
 from kseg.output.progress import Count, Talk
 from kseg.output.streams import flush_stdout, write_line, write_lines
-from kseg.text.carve import checked_line, partition_line, partition_object, total_lines
+from kseg.text.carve import checked_line, partition_lines, partition_object, total_lines
 
 
 class CarveOptions(NamedTuple):
@@ -175,10 +176,11 @@ def _write(carving: Carving, directory: Path | None, form: Form, talk: Talk) -> 
             for each in segments_of(carving.runs, partition)
         ]
         written += segments
+        completeness = completeness_of(carving.runs, partition, carving.ends)
         if form.has_objects:
-            form.write_object(partition_object(partition, segments))
+            form.write_object(partition_object(partition, segments, completeness))
         elif not talk.is_quiet:
-            write_line(partition_line(partition, segments))
+            write_lines(partition_lines(partition, segments, completeness))
     if directory is not None:
         arguments = click.get_current_context().find_root().obj or ()
         write_evidence(carving, written, current_circumstances(arguments), directory)

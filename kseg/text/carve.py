@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from kseg.carve.carving import Carving, UnplacedKind
 from kseg.carve.chains import CarvedPartition
 from kseg.carve.check import CheckedEvidence
+from kseg.carve.completeness import Completeness
 from kseg.carve.evidence import WrittenSegment, total_of
 from kseg.errors import plural
 
@@ -16,8 +17,34 @@ _UNPLACED = {
 }
 
 
-def partition_line(partition: CarvedPartition, segments: list[WrittenSegment]) -> str:
-    """Return the line of a carved partition."""
+_MOST_NEIGHBOURS = 3
+"""Most partitions that a line names."""
+
+
+def partition_lines(
+    partition: CarvedPartition, segments: list[WrittenSegment], completeness: Completeness
+) -> Iterator[str]:
+    """Yield the line of a carved partition, and a line about its completeness."""
+    yield _partition_line(partition, segments)
+    if completeness.gaps:
+        gaps = plural(completeness.gaps, "gap")
+        line = f"  {_missing(completeness.inside)} between the first and the last one, in {gaps}"
+    else:
+        line = "  no offset is missing between the first and the last one"
+    if completeness.before:
+        line += f"; by an old checkpoint, at least {completeness.before} preceded the first one"
+    if completeness.after:
+        line += f"; by an old checkpoint, at least {completeness.after} followed the last one"
+    elif completeness.after is not None:
+        line += "; no old checkpoint has a later end"
+    yield line
+
+
+def _missing(count: int) -> str:
+    return "1 offset is missing" if count == 1 else f"{count} offsets are missing"
+
+
+def _partition_line(partition: CarvedPartition, segments: list[WrittenSegment]) -> str:
     size = sum(each.segment.size for each in segments)
     line = (
         f"{partition.directory}: {_offsets(partition)}, {plural(partition.batch_count, 'batch', 'batches')},"
@@ -35,7 +62,9 @@ def _offsets(partition: CarvedPartition) -> str:
     return f"offset {first}" if first == last else f"offsets {first} to {last}"
 
 
-def partition_object(partition: CarvedPartition, segments: list[WrittenSegment]) -> dict[str, object]:
+def partition_object(
+    partition: CarvedPartition, segments: list[WrittenSegment], completeness: Completeness
+) -> dict[str, object]:
     """Return the same as an object of JSON."""
     return {
         "type": "partition",
@@ -47,6 +76,10 @@ def partition_object(partition: CarvedPartition, segments: list[WrittenSegment])
         "files": [{"file": each.segment.name, "bytes": each.segment.size, "sha256": each.sha256} for each in segments],
         "copyCount": partition.copy_count,
         "likelyLinks": partition.likely_links,
+        "missingInside": completeness.inside,
+        "gapCount": completeness.gaps,
+        "missingBefore": completeness.before,
+        "missingAfter": completeness.after,
     }
 
 
@@ -57,8 +90,12 @@ def total_lines(carving: Carving) -> Iterator[str]:
         f"{plural(total['batches'], 'batch', 'batches')} in {plural(total['partitions'], 'partition')};"
         f" {total['joinedBatches']} of them from torn pieces"
     )
-    kinds = Counter(each.kind for each in carving.unplaced)
-    yield from (f"  no place for {plural(kinds[kind], *_UNPLACED[kind])}" for kind in UnplacedKind if kinds[kind])
+    directories = carving.directories()
+    for kind in UnplacedKind:
+        unplaced = [each for each in carving.unplaced if each.kind is kind]
+        if unplaced:
+            neighbours = Counter(directories[each.run] for each in unplaced if each.run in directories)
+            yield f"  no place for {plural(len(unplaced), *_UNPLACED[kind])}{_next_to(neighbours)}"
     if carving.contradictions:
         yield f"  no name for {plural(len(carving.contradictions), 'partition')}: the evidence has several"
     for option, left_out in (("--min-batches", carving.few), ("--topic", carving.others)):
@@ -69,6 +106,15 @@ def total_lines(carving: Carving) -> Iterator[str]:
         size = sum(found.end - found.start for found in image.unreadable)
         if size:
             yield f"  {image.path}: {plural(size, 'byte')} can't be read"
+
+
+def _next_to(neighbours: Counter[str]) -> str:
+    """Return the partitions next to bytes without a place, those with most of them first."""
+    if not neighbours:
+        return ""
+    shown = [f"{name} ({count})" for name, count in neighbours.most_common(_MOST_NEIGHBOURS)]
+    left = len(neighbours) - len(shown)
+    return f", next to {', '.join(shown)}" + (f" and {plural(left, 'other partition')}" if left else "")
 
 
 def checked_line(checked: CheckedEvidence) -> str:

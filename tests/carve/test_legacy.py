@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.carve.made_images import FIRST_TIME
+from tests.carve.made_images import FIRST_TIME, Log
+from tests.carve.test_hints import interleaved
+from tests.carve.test_listed_files import assert_no_mixture, carve_lists
 from tests.commands.test_carve import BLOCK, LOGS, carve, carved_logs
 from tests.kernel.made import Message
 
@@ -65,3 +67,21 @@ def test_wrappers_of_a_torn_log_become_one_segment(tmp_path: Path) -> None:
     blocks = [log[at : at + BLOCK].ljust(BLOCK, b"\0") for at in range(0, len(log), BLOCK)]
     carve(tmp_path, b"".join(reversed(blocks)), "--legacy")
     assert carved_logs(tmp_path) == {f"carved-0001-0/{0:020}.log": log}
+
+
+@pytest.mark.parametrize("codec", [0, GZIP])
+@pytest.mark.parametrize("magic", [0, 1])
+def test_messages_of_many_pieces_come_back_by_a_list(magic: int, codec: int, tmp_path: Path) -> None:
+    logs = []
+    for name in "ab":
+        chance, contents = random.Random(name), []
+        for offset, size in enumerate([240] * 9 + [9000, 30_000, 240, 7000] + [240] * 9):
+            value = chance.randbytes(size)
+            if codec:
+                inner = Message(b"key", value, 0 if magic else offset, magic, timestamp=FIRST_TIME).encode()
+                value = gzip.compress(inner, mtime=0)
+            contents.append(Message(None, value, offset, magic, codec, FIRST_TIME).encode())
+        logs.append(Log(name, b"".join(contents), ()))
+    blocks, lists = interleaved(logs)
+    assert carve_lists(tmp_path, blocks, lists, "--legacy") == sorted(log.content for log in logs)
+    assert_no_mixture(carve_lists(tmp_path / "without", blocks, [], "--legacy"), logs)

@@ -7,20 +7,26 @@ else depends on it: batches of partitions that were written in lockstep have the
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
-from itertools import chain
+from itertools import chain, islice
 from typing import NamedTuple
 
 from kseg.carve.adjacent_runs import Rivals, continuing_runs, has_sure_rest, uncertain_first_batches
 from kseg.carve.headless import EarlyBreaks, Headless, find_headless
 from kseg.carve.loose_blocks import Ends, LooseBlocks
 from kseg.carve.piece_crcs import PieceCrcs
-from kseg.carve.runs import Runs, StartIndex, TornHead
+from kseg.carve.runs import Run, Runs, StartIndex, TornHead
 from kseg.formats.codes import BATCH_HEADER_SIZE
 from kseg.kernel.carve_contract import SURE_BREAK, SURE_REST
 from kseg.reading.batch import Batch, BatchHeader, parse_header
 
 MOST_CANDIDATES = 64
-"""Most runs that are tried for one torn batch; with more, it stays unplaced."""
+"""The most runs that are tried for a torn batch; with more, it stays unplaced.
+
+Also the most likely links to a run, and the most torn batches that want one offset at one place and are compared with
+loose blocks, or by bytes.
+"""
+_MOST_SEARCHES = 1 << 17
+"""The most beginnings with an end that are compared with loose blocks at once."""
 
 
 class LinkKind(StrEnum):
@@ -135,12 +141,15 @@ class _Joiner:
             one, run = runs.runs[before], runs.runs[after]
             has_rival = ends.has_other(run.base_offset, run.start, one.last_crc)
             has_rival |= starts.has_other(run.base_offset, run.start, run.first_crc)
-            size = runs.place_of(run.start)
-            last = runs.batches.header(one.last - 1)
-            if has_rival and (size >= SURE_REST or not has_sure_rest(runs, last, run.start, size)):
+            if has_rival and not self._has_sure_border(one, run):
                 self._found.likely.append((before, after))
             else:
                 links[after] = Link(before, LinkKind.TOUCHING)
+
+    def _has_sure_border(self, before: Run, run: Run) -> bool:
+        """Return True if the bytes of a run's block before it certainly are of the file of the preceding one."""
+        size, last = self._runs.place_of(run.start), self._runs.batches.header(before.last - 1)
+        return size < SURE_REST and has_sure_rest(self._runs, last, run.start, size)
 
     def _is_open(self, number: int) -> bool:
         """Return True if nothing is known before a run, so that a torn batch's rest may be there."""
@@ -151,14 +160,18 @@ class _Joiner:
     def _join_torn(self, heads: list[TornHead]) -> list[TornHead]:
         """Join batches whose head has enough bytes to tell it from others; return the other heads."""
         fits: dict[int, list[tuple[TornHead, int]]] = {}
-        runs_of: dict[int, set[int]] = {}
+        only_fit: dict[int, int | None] = {}
         for head, number, cut in self._fitting_runs(heads):
-            fits.setdefault(number, []).append((head, cut))
-            runs_of.setdefault(head.run, set()).add(number)
+            found = fits.setdefault(number, [])
+            if len(found) < MOST_CANDIDATES:
+                found.append((head, cut))
+            if only_fit.setdefault(head.run, number) != number:
+                only_fit[head.run] = None
         joined: set[int] = set()
         for number, found in sorted(fits.items()):
             head, cut = found[0]
-            if len({each.run for each, _ in found}) > 1 or len(runs_of[head.run]) > 1 or self._has_twin(head, number):
+            is_alone = len(found) == 1 and only_fit[head.run] == number
+            if not is_alone or self._has_twin(head, number):
                 self._found.likely += [(each.run, number) for each, _ in found]
                 continue
             start, end = head.header.position, self._runs.runs[number].start
@@ -171,12 +184,7 @@ class _Joiner:
 
         Heads that want one offset at one place of a block are compared with the same runs, whose bytes are read once.
         """
-        wanting: dict[tuple[int, int], list[TornHead]] = {}
-        for head in heads:
-            if head.header.last_offset >= head.header.first_offset:
-                key = self._runs.place_of(head.end), head.header.last_offset + 1
-                wanting.setdefault(key, []).append(head)
-        for (place, offset), group in wanting.items():
+        for (place, offset), group in self._heads_by_next_offset(heads).items():
             numbers = self._open_runs(place, offset)
             if not 0 < len(numbers) <= MOST_CANDIDATES:
                 continue
@@ -185,6 +193,8 @@ class _Joiner:
             table = self._crcs.table(self._crcs.rest(start, largest) for start in starts)
             for head in group:
                 found: dict[int, int] = {}
+                if head.header.is_legacy and len(group) > MOST_CANDIDATES:
+                    continue
                 if head.header.is_legacy:
                     fits = self._crcs.legacy_fits(head.header, starts)
                 else:
@@ -192,6 +202,15 @@ class _Joiner:
                 for end, cut in fits:
                     found.setdefault(starts[end], cut)
                 yield from ((head, number, cut) for number, cut in found.items())
+
+    def _heads_by_next_offset(self, heads: list[TornHead]) -> dict[tuple[int, int], list[TornHead]]:
+        """Return heads by the place in its block where the next batch begins, and by its offset, if that is known."""
+        found: dict[tuple[int, int], list[TornHead]] = {}
+        for head in heads:
+            if head.header.last_offset >= head.header.first_offset:
+                key = self._runs.place_of(head.end), head.header.last_offset + 1
+                found.setdefault(key, []).append(head)
+        return found
 
     def _open_runs(self, place: int, offset: int) -> list[int]:
         return [number for number in self._index.at(place, offset) if self._is_open(number)]
@@ -205,13 +224,15 @@ class _Joiner:
         """Join batches whose head ends before SURE_BREAK: they are of their rest's file. Return the other heads."""
         early = EarlyBreaks(self._runs, self._crcs, self._index, MOST_CANDIDATES)
         left: list[TornHead] = []
+        counts: dict[int, int] = {}
         for head in heads:
             is_found = False
             for run, batch in early.fits(head):
                 number = run.number
                 is_known = number in self._found.links or number in self._found.skipped
-                if is_known or self._next_of.get(number - 1) == number:
+                if is_known or self._next_of.get(number - 1) == number or counts.get(number) == MOST_CANDIDATES:
                     continue
+                counts[number] = counts.get(number, 0) + 1
                 if number not in self._found.leads:
                     self._add_headless(number, batch)
                 self._found.likely.append((head.run, number))
@@ -231,7 +252,10 @@ class _Joiner:
         while heads:
             joined: set[int] = set()
             following: list[TornHead] = []
-            for ends, pieces in loose.fits([ends for head in heads for ends in self._ends(head, loose)]):
+            groups = self._heads_by_next_offset(heads).values()
+            crowded = {head.run for group in groups if len(group) > MOST_CANDIDATES for head in group}
+            possible = (ends for head in heads if head.run not in crowded for ends in self._ends(head, loose))
+            for ends, pieces in loose.fits(list(islice(possible, _MOST_SEARCHES))):
                 head, end = ends.head, None if ends.rest is None else ends.rest.end
                 joined.add(head.run)
                 if self._add_joined(head, end, ends.tail, pieces) and end is not None and ends.tail is None:

@@ -14,7 +14,9 @@ from kseg.reading.batch import Batch
 MOST_LOOSE = 1 << 17
 """The most loose blocks that are read, the nearest to torn batches."""
 MOST_TESTS = 10**9
-"""The most tests of a block against a CRC, for all torn batches together."""
+"""The most tests of blocks against a CRC, for all torn batches that are searched for at once."""
+_ALL_TESTS = 16 * MOST_TESTS
+"""The most tests for all torn batches: each joined one may show the next."""
 _SURE_TESTS = 1 << 22
 """The most tests for a batch without a codec: one in 1000 would find a wrong block, and its records may look right."""
 _PIECE = 1 << 20
@@ -49,6 +51,7 @@ class LooseBlocks:
         self._runs, self._piece_crcs = runs, piece_crcs
         self._positions, self._crcs = array("q"), array("I", [0])
         self._heads: dict[tuple[int, int], list[int]] = {}
+        self._head_count, self._tests_left = 0, _ALL_TESTS
         gaps = list(_gaps(runs, sorted(taken)))
         blocks = sorted({position + runs.room_after(position) for position in near})
         for start, end in _nearest(gaps, blocks, runs.block):
@@ -64,7 +67,9 @@ class LooseBlocks:
             self._runs.kernel.block_crcs(memoryview(content), block, crcs)
             self._positions.extend(compress(range(position, position + len(content), block), crcs))
             self._crcs.extend(filter(None, crcs))
-            for at in self._runs.kernel.find_heads(memoryview(content), block):
+            heads = self._runs.kernel.find_heads(memoryview(content), block)
+            self._head_count += len(heads)
+            for at in heads if self._head_count <= MOST_LOOSE else ():
                 self._heads.setdefault((at % block, BATCH_BASE_OFFSET.read(content, at)), []).append(position + at)
 
     def heads_at(self, place: int, base_offset: int) -> list[int]:
@@ -111,14 +116,13 @@ class LooseBlocks:
 
     def _middles(self, tasks: list[Ends]) -> Iterator[tuple[int, Pieces]]:
         """Yield tasks by their numbers, with the pieces of a batch whose middle or end is in loose blocks."""
-        block, positions = self._runs.block, self._positions
-        searches, wanted, rests = array("q"), array("I"), array("I", [0])
+        block, positions, searches = self._runs.block, self._positions, _Searches(self._runs.block)
+        most_tests = min(MOST_TESTS, self._tests_left) // max(len(tasks), 1)
         for ends in tasks:
-            searches.extend(self._search(ends, len(wanted), len(rests), MOST_TESTS // len(tasks)))
-            wanted.extend(ends.beginning.crcs)
-            rests.extend(() if ends.rest is None else ends.rest.crcs)
+            place = bisect_left(positions, ends.beginning.header.position)
+            self._tests_left -= searches.add(ends, most_tests, place, len(positions))
         for number, at, first, count in self._runs.kernel.find_middles(
-            searches, wanted, rests, memoryview(positions), memoryview(self._crcs), block
+            searches.rows, searches.wanted, searches.rests, memoryview(positions), memoryview(self._crcs), block
         ):
             ends = tasks[number]
             header, cut = ends.beginning.header, ends.beginning.first + at * block
@@ -127,28 +131,37 @@ class LooseBlocks:
             last = () if ends.rest is None else ((ends.rest.end - left + count * block, ends.rest.end),)
             yield number, (*pieces, *last)
 
-    def _search(self, ends: Ends, first_break: int, first_rest: int, most_tests: int) -> tuple[int, ...]:
-        """Return the values of OfMiddle, for the nearest blocks."""
-        block, header, breaks = self._runs.block, ends.beginning.header, len(ends.beginning.crcs)
-        left = header.size - ends.beginning.first
-        padding = -left % block if ends.rest is None else 0
-        least = 0 if ends.rest is None else ends.rest.least
-        most = (left + padding - least) // block
-        count = 1 if ends.rest is None else min(len(ends.rest.crcs), most + 1)
-        most_blocks = (most_tests if header.codec else min(most_tests, _SURE_TESTS)) // (breaks * max(count, 1))
-        place = bisect_left(self._positions, header.position)
-        window = range(len(self._positions))[max(place - most_blocks // 2, 0) : place + most_blocks // 2]
-        return (
-            first_break,
-            breaks,
-            0 if ends.rest is None else first_rest,
-            count,
-            most,
-            least,
-            padding,
-            window.start,
-            window.stop,
-        )
+
+class _Searches:
+    """The tables of `find_middles`. rows: values of OfMiddle for each search. wanted, rests: CRCs of each piece."""
+
+    def __init__(self, block: int) -> None:
+        self.rows, self.wanted, self.rests = array("q"), array("I"), array("I", [0])
+        self._block = block
+        self._places: dict[tuple[str, int, int], int] = {}
+
+    def add(self, ends: Ends, most_tests: int, place: int, block_count: int) -> int:
+        """Add a search in the blocks nearest to a place; return the number of its tests."""
+        beginning, rest, block = ends.beginning, ends.rest, self._block
+        left, breaks = beginning.header.size - beginning.first, len(beginning.crcs)
+        padding, least = (-left % block, 0) if rest is None else (0, rest.least)
+        most_blocks = (left + padding - least) // block
+        rests = 1 if rest is None else max(min(len(rest.crcs), most_blocks + 1), 0)
+        pairs = breaks * max(rests, 1)
+        reach = (most_tests if beginning.header.codec else min(most_tests, _SURE_TESTS)) // pairs // 2
+        window = range(block_count)[max(place - reach, 0) : place + reach]
+        first_break = self._place_of(self.wanted, ("beginning", beginning.header.position, breaks), beginning.crcs)
+        first_rest = 0 if rest is None else self._place_of(self.rests, ("rest", rest.end, len(rest.crcs)), rest.crcs)
+        places = first_break, breaks, first_rest, rests
+        self.rows.extend((*places, most_blocks, least, padding, window.start, window.stop))
+        return len(window) * pairs
+
+    def _place_of(self, table: "array[int]", piece: tuple[str, int, int], crcs: "array[int]") -> int:
+        """Return the place of a piece's CRCs in a table, to which they are added the first time."""
+        place = self._places.setdefault(piece, len(table))
+        if place == len(table):
+            table.extend(crcs)
+        return place
 
 
 def _merge_adjacent(pieces: Pieces) -> Iterator[tuple[int, int]]:
@@ -174,23 +187,18 @@ def _gaps(runs: Runs, taken: list[tuple[int, int]]) -> Iterator[tuple[int, int]]
     covered = sorted([*((run.start, run.end) for run in runs.runs), *taken])
     for image in runs.images:
         at, limit = image.base, image.base + image.size
-        for start, end in covered[bisect_left(covered, (image.base, 0)) : bisect_left(covered, (limit, 0))]:
-            yield from _blocks_between(at, start, runs)
+        covered_here = covered[bisect_left(covered, (image.base, 0)) : bisect_left(covered, (limit, 0))]
+        for start, end in (*covered_here, (limit, limit)):
+            first, last = at + runs.room_after(at), start - runs.place_of(start)
+            if first < last:
+                yield first, last
             at = max(at, end)
-        yield from _blocks_between(at, limit, runs)
-
-
-def _blocks_between(start: int, end: int, runs: Runs) -> Iterator[tuple[int, int]]:
-    first = start + runs.room_after(start)
-    last = end - (end - first) % runs.block
-    if first < last:
-        yield first, last
 
 
 def _nearest(gaps: list[tuple[int, int]], near: list[int], block: int) -> list[tuple[int, int]]:
     """Return the gaps; with more than MOST_LOOSE blocks, those parts that are nearest to some blocks."""
     distance = max((end for _, end in gaps), default=0) // block * block
-    kept = list(_parts_near(gaps, near, distance))
+    kept = gaps
     while sum(end - start for start, end in kept) > MOST_LOOSE * block:
         distance = distance // 2 // block * block
         kept = list(_parts_near(gaps, near, distance))
@@ -201,8 +209,8 @@ def _parts_near(gaps: list[tuple[int, int]], near: list[int], distance: int) -> 
     """Yield the parts of gaps that are at most a distance away from one of some blocks."""
     for start, end in gaps:
         at = start
-        for position in near[bisect_left(near, start - distance) : bisect_right(near, end + distance)]:
-            low, high = max(at, position - distance), min(end, position + distance)
+        for number in range(bisect_left(near, start - distance), bisect_right(near, end + distance)):
+            low, high = max(at, near[number] - distance), min(end, near[number] + distance)
             if low < high:
                 yield low, high
                 at = high

@@ -1,5 +1,6 @@
 """CRCs of the pieces of torn batches: each piece is read once, and a break is tested by comparing two numbers."""
 
+from array import array
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import NamedTuple
@@ -26,7 +27,7 @@ class Beginning(NamedTuple):
 
     header: BatchHeader
     first: int
-    crcs: list[int]
+    crcs: "array[int]"
 
 
 class Rest(NamedTuple):
@@ -38,7 +39,7 @@ class Rest(NamedTuple):
 
     end: int
     least: int
-    crcs: list[int]
+    crcs: "array[int]"
 
 
 class PieceCrcs:
@@ -52,11 +53,10 @@ class PieceCrcs:
         """Return the beginning of a torn batch of format 2, with breaks that leave enough bytes to tell its file."""
         start, end, first = header.position, self._end_of_beginning(header), self._first_break(header)
         if first > end - start or first >= header.size:
-            return Beginning(header, first, [])
+            return Beginning(header, first, array("I"))
         head = memoryview(self._runs.images.read(start, end))
-        return Beginning(
-            header, first, self._runs.kernel.wanted_crcs(head, header.size, header.crc, first, self._block)
-        )
+        crcs = self._runs.kernel.wanted_crcs(head, header.size, header.crc, first, self._block)
+        return Beginning(header, first, array("I", crcs))
 
     def _first_break(self, header: BatchHeader) -> int:
         return SURE_BREAK + (self._phase - header.position - SURE_BREAK) % self._block
@@ -72,7 +72,7 @@ class PieceCrcs:
     def _rest_of(self, end: int, size: int) -> Rest:
         least = (end - self._phase) % self._block or self._block
         ending = memoryview(self._runs.images.read(end - size, end))
-        return Rest(end, least, self._runs.kernel.rest_crcs(ending, least, self._block))
+        return Rest(end, least, array("I", self._runs.kernel.rest_crcs(ending, least, self._block)))
 
     def table(self, rests: Iterable[Rest]) -> "RestTable":
         """Return rests at one place of a block by their sizes and CRCs."""

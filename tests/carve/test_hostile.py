@@ -6,8 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from kseg.carve.images import Images
+from kseg.carve.joins import MOST_CANDIDATES, join_runs
+from kseg.carve.runs import Blocks, Runs
+from kseg.carve.scan import scan_images
 from tests.carve.made_images import make_log
-from tests.commands.test_carve import BLOCK, carved_logs, evidence
+from tests.commands.test_carve import BLOCK, blocks_of, carved_logs, evidence, log_broken_at
 from tests.kernel.made import BatchHeader, Record, batch
 from tests.run import run_bounded
 
@@ -61,3 +65,32 @@ def test_thousands_of_rests_with_one_offset_leave_a_batch_unplaced(tmp_path: Pat
     carve_bounded(tmp_path, b"".join(each.ljust(BLOCK, b"\0") for each in blocks))
     assert "torn-head" in [line.get("kind") for line in evidence(tmp_path) if line["type"] == "unplaced"]
     assert torn.content not in carved_logs(tmp_path).values()
+
+
+class CountedImages(Images):
+    """Images that count the reads, and their bytes."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__([path])
+        self.reads = self.bytes_read = 0
+
+    def read(self, start: int, end: int) -> bytes:
+        self.reads += 1
+        self.bytes_read += end - start
+        return super().read(start, end)
+
+
+@pytest.mark.parametrize("cut", [30, 60])
+@pytest.mark.parametrize("is_equal", [False, True], ids=["of many partitions", "of one partition"])
+def test_heads_and_rests_with_one_offset_are_not_read_for_each_pair(is_equal: bool, cut: int, tmp_path: Path) -> None:
+    head_count, rest_count = 2000, 60
+    heads = [blocks_of(log_broken_at(cut, "0" if is_equal else f"head {number}"))[0] for number in range(head_count)]
+    rests = [blocks_of(log_broken_at(cut, "0" if is_equal else f"rest {number}"))[1] for number in range(rest_count)]
+    (tmp_path / "disk.img").write_bytes(b"".join([*heads, bytes(BLOCK), *rests]))
+    with CountedImages(tmp_path / "disk.img") as images:
+        scan = scan_images(images, is_hashed=False, is_legacy=False, on_read=lambda _: None, look=lambda *_: None)
+        joins = join_runs(Runs(scan.batches, images, Blocks(BLOCK)))
+    assert joins.links == {}
+    assert len(joins.likely) <= rest_count * MOST_CANDIDATES
+    assert images.reads <= 5 * (head_count + rest_count)
+    assert images.bytes_read <= 2 * BLOCK * (head_count + rest_count)

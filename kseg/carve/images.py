@@ -81,7 +81,8 @@ class Images:
     def read(self, start: int, end: int) -> bytes:
         """Return the bytes from `start` to before `end` of the image that has `start`; zeros after its end."""
         image = self._image_at(start)
-        return image.reader.read(image.start + start - image.base, end - start).ljust(end - start, b"\0")
+        found = image.reader.read(image.start + start - image.base, end - start)
+        return found if len(found) == end - start else found.ljust(end - start, b"\0")
 
     def origin_of(self, position: int) -> tuple[int, int]:
         """Return the number of the image with a position, and what makes the position one of its own file."""

@@ -154,8 +154,7 @@ class Runs:
         if room <= _MAGIC_END or self.next_start(position) == position:
             return None
         header = parse_header(self.images.read(position, position + BATCH_HEADER_SIZE), 0, position)
-        last_magic = self.batches.header(self.runs[number].last - 1).magic
-        if not last_magic <= header.magic <= 2:
+        if header.magic != 2 and not self.batches.header(self.runs[number].last - 1).magic <= header.magic < 2:
             return None
         is_next = 0 <= header.first_offset - next_offset < _LARGEST_GAP
         is_sized = LEAST_SIZES[header.magic] <= header.size <= LARGEST_BATCH

@@ -24,8 +24,8 @@ from kseg.formats.header_fields import (
 )
 from kseg.index.entries import EntryFile
 from kseg.index.producers import LARGEST_READ, ProducerSnapshot, ProducerState
-from kseg.layouts import release_lines as layout
-from kseg.layouts.release_lines import TRANSACTION_INDEX_LINE as LINE
+from kseg.layouts import entry_lines as layout
+from kseg.layouts.entry_lines import TRANSACTION_INDEX_LINE as LINE
 from kseg.releases import Release, value_in
 from kseg.system.files import read_text_file
 from kseg.system.placed_path import StrPath

@@ -20,8 +20,8 @@ from kseg.formats.header_fields import (
     FixedFields,
 )
 from kseg.index.entries import EntryFile
-from kseg.layouts import release_lines as layout
-from kseg.layouts.release_lines import Compared
+from kseg.layouts import entry_lines as layout
+from kseg.layouts.entry_lines import Compared
 from kseg.reading.batch import BatchHeader
 from kseg.reading.log_file import LogFile
 from kseg.releases import Release, value_in

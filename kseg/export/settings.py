@@ -435,6 +435,12 @@ class ReadOptions:
         decoded = [SIDE, REASON] if self.undecoded_only else self.decode.fields()
         return pa.schema([*kept, *of_topic, *decoded])
 
+    @property
+    def takes_all_contents(self) -> bool:
+        """True if a record's contents don't matter: all records are wanted but those of Kafka and of transactions."""
+        has_choice = self.control or self.latest_per_key is not None or not self.selected.is_everything
+        return not (has_choice or self.redaction is not None or self.decode.fields())
+
     def arrow(self) -> ArrowOptions:
         """Return the column options of kseg.arrow."""
         return ArrowOptions(self.headers, self.batch_columns, self.max_bytes, self.has_milliseconds)

@@ -18,6 +18,7 @@ from kseg.errors import OpenError
 from kseg.export.coverage import Coverage
 from kseg.export.plan import Done, Splitting, WorkOrder, gapless_partitions, plan_orders
 from kseg.export.read.batch_sizes import coalesce_batches
+from kseg.export.read.header_offsets import OFFSET_COLUMNS
 from kseg.export.read.order_reader import OrderReader
 from kseg.export.read.ranges import ChangedError
 from kseg.export.results import LostOffsets, Tally, find_explained
@@ -75,6 +76,7 @@ class RecordScan:
         self._added = [field.name for field in table.added_fields if field.name in needed]
         self._options = _narrow(table.read, needed)
         self._contents = _contents(needed, self._options)
+        self._is_by_headers = needed.issubset(OFFSET_COLUMNS) and self._options.takes_all_contents
         bounds = FilterBounds(condition, table.schema())
         self._copies = {key: known for key, known in bounds.find(table.copies).items() if _is_selected(table, key)}
         self._selection = _selection(table.selection, bounds, self._copies)
@@ -91,6 +93,7 @@ class RecordScan:
             sum(order.size for order in orders),
             sum(replicas[0].size for replicas in self._table.copies.values()),
             orders,
+            self._is_by_headers,
         )
 
     def batches(self) -> Iterator[pa.RecordBatch]:
@@ -116,10 +119,15 @@ class RecordScan:
         try:
             for rank in range(len(self._copies[key])):
                 for order in self._orders(key, rank, [reader.tally for reader in readers]):
-                    readers.append(OrderReader(order, self._options, checksums=False, contents=self._contents))
+                    readers.append(self._reader(order))
                     yield from self._of_order(readers[-1], key)
         finally:  # also if DuckDB has enough rows
             self._say(readers)
+
+    def _reader(self, order: WorkOrder) -> OrderReader:
+        return OrderReader(
+            order, self._options, checksums=False, contents=self._contents, offsets_only=self._is_by_headers
+        )
 
     def _orders(self, key: Key, rank: int = 0, tallies: Sequence[Tally] = ()) -> list[WorkOrder]:
         own = {key: self._copies[key]}
@@ -157,6 +165,8 @@ class RecordScan:
 def _with_known_times(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Return the records with a null timestamp if it is negative: Kafka's -1 means none."""
     place = batch.schema.get_field_index("timestamp")
+    if place < 0:
+        return batch
     times = batch.column(place)
     least = pc.min(times.view(pa.int64())).as_py()
     if least is None or least >= 0:

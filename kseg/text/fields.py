@@ -341,6 +341,7 @@ COLUMNS = Field("columns", Kind.TEXTS, "Columns that the query reads.")
 PARTITIONS_IN_ALL = Field("partitionsInAll", Kind.INTEGER, "Number of partitions, ignoring the condition.", Unit.COUNT)
 OFFSETS = Field("offsets", Kind.TEXT, "Range of offsets that the query reads.")
 BYTES_IN_ALL = Field("bytesInAll", Kind.INTEGER, "Size of the logs, ignoring the condition.", Unit.BYTES)
+READS = Field("reads", Kind.TEXT, "Parts of batches that the query needs: headers or records.")
 CONDITION = Field("condition", Kind.TEXT, "Condition on the rows.")
 
 # --- batches and findings ---------------------------------------------------------------------------------------------

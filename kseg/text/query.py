@@ -239,7 +239,8 @@ class Scan:
     """A table that a query reads.
 
     columns: the needed columns. partitions, size: partitions and bytes of logs to read. those_in_all, size_in_all: the
-    totals; None for tables that aren't read in pieces. orders: the exact ranges.
+    totals; None for tables that aren't read in pieces. orders: the exact ranges. is_by_headers: whether headers suffice
+    for batches from which compaction has removed no record.
     """
 
     table: str
@@ -250,6 +251,12 @@ class Scan:
     size: int | None = None
     size_in_all: int | None = None
     orders: "list[WorkOrder]" = field(default_factory=list)
+    is_by_headers: bool = False
+
+    @property
+    def reads(self) -> str | None:
+        """The parts of logs that the query reads, in a word."""
+        return None if self.partitions is None else "headers" if self.is_by_headers else "records"
 
 
 def _share(part: int | None, whole: int | None) -> str:
@@ -280,6 +287,7 @@ _SCAN_COLUMNS: tuple[Column[Scan], ...] = (
     Column(fields.OFFSETS, "OFFSETS", _offsets),
     Column(fields.BYTES, "BYTES", lambda row: row.size, lambda row: _share(row.size, row.size_in_all)),
     Column(fields.BYTES_IN_ALL, NOT_SHOWN, lambda row: row.size_in_all),
+    Column(fields.READS, "READS", lambda row: row.reads),
     Column(fields.CONDITION, "ROWS WHERE", lambda row: row.condition),
 )
 SCANS: Section[Scan] = Section("scan", None, _SCAN_COLUMNS)

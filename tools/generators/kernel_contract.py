@@ -43,8 +43,6 @@ def numbers() -> Iterator[str]:
     for name in ("UNKNOWN_CONTROL", "MALFORMED_CONTROL", "CONTROL_TEMPLATES"):
         yield f"    {name} = {getattr(program, name)}"
     yield ""
-    for name in ("STEADY", "OFTEN_STEADY"):
-        yield f"{name} = {tuple(map(int, getattr(program, name)))}"
     for name in ("LINGERS_MS", "TIME_STEPS"):
         yield f"{name} = {getattr(statistics_contract, name)}"
 

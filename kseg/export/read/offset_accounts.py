@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from kseg.arrow import numbers
 from kseg.errors import KsegError, plural
 from kseg.export.coverage import Coverage
+from kseg.export.read.header_offsets import HeaderOffsets
 from kseg.export.results import LostOffsets, Result, Tally
 from kseg.export.settings import Mode, OffsetRange
 from kseg.findings.kinds import id_of_damage, status_of
@@ -365,6 +366,20 @@ class Accounts:
             return False
         if count > 1 and not pc.all(pc.greater(offsets[1:], offsets[:-1])).as_py():
             return False
+        self._pass_whole(piece, first, last, count)
+        return True
+
+    def add_offsets(self, found: HeaderOffsets) -> bool:
+        """Add all records of a run; return False if some are unwanted, or below preceding ones."""
+        piece = found.piece
+        first, last = _header(piece, piece.first), _header(piece, piece.last - 1)
+        if first.first_offset < max(self._next, self.first) or last.last_offset >= self.end:
+            return False
+        self._pass_whole(piece, first.first_offset, last, found.record_count + found.control_count)
+        return True
+
+    def _pass_whole(self, piece: Slice, first: int, last: BatchHeader, count: int) -> None:
+        """Count the records of a slice; `first` is the lowest offset, `last` the header of the last batch."""
         header = _header(piece, piece.first)
         self._begin_batch(header, first)
         self.tally.note_epoch(header.partition_leader_epoch, first)
@@ -372,9 +387,8 @@ class Accounts:
             for each in (_header(piece, row) for row in range(piece.first, piece.last)):
                 self.tally.note_epoch(each.partition_leader_epoch, each.first_offset)
         self.tally.read += count
-        self.tally.gaps += last_offset + 1 - self._next - count
-        self.tally.next_offset = last_offset + 1
-        return True
+        self.tally.gaps += last.last_offset + 1 - self._next - count
+        self.tally.next_offset = last.last_offset + 1
 
     def _begin_batch(self, header: BatchHeader, first: int | None) -> None:
         base = header.base_offset if header.base_offset is not None else first

@@ -15,6 +15,7 @@ from kseg.cluster.joined_log import joined_at
 from kseg.errors import OpenError, plural
 from kseg.export.columns.header_maps import header_maps
 from kseg.export.plan import WorkOrder
+from kseg.export.read.header_offsets import HeaderOffsets, OffsetBatches, with_needed_bodies
 from kseg.export.read.offset_accounts import FOREVER, Accounts, EachOnce
 from kseg.export.read.ranges import RangeReader
 from kseg.export.results import SourceFile, Tally
@@ -80,7 +81,7 @@ class OrderReader:
 
     sources: the bytes that were read, for the manifest; tally: the accounts. Both are complete when `batches` has
     ended. Without checksums, sources have no CRC and reading is faster. contents: whether keys, values and headers are
-    wanted; unwanted ones are null.
+    wanted; unwanted ones are null. offsets_only: whether OFFSET_COLUMNS suffice; record batches may lack the others.
     """
 
     def __init__(
@@ -90,9 +91,11 @@ class OrderReader:
         *,
         checksums: bool = True,
         contents: Contents = ALL_CONTENTS,
+        offsets_only: bool = False,
     ) -> None:
         self.order = order
         self._contents = contents
+        self._offsets = OffsetBatches(order.topic, order.partition) if offsets_only else None
         self.options = options
         self._checksums = checksums
         self.sources: list[SourceFile] = []
@@ -223,23 +226,50 @@ class OrderReader:
 
     def _records(self, reader: RangeReader, end: int) -> Iterator[pa.RecordBatch]:
         origin = Origin(self.order.topic, self.order.partition, reader.part.path.rpartition("/")[2])
-        for item in reader.items(end):
+        offsets = self._offsets if self._headers_suffice else None
+        for item in reader.items(end, with_bodies if offsets is None else with_needed_bodies):
             if self._accounts.is_done:
-                return
+                break
+            if offsets is not None and isinstance(item, HeaderOffsets) and self._accounts.add_offsets(item):
+                self.tally.control += item.control_count
+                self.tally.written += item.record_count
+                yield from offsets.of(item)
+                continue
+            if offsets is not None:
+                yield from offsets.rest()
             if isinstance(item, Damage):
                 self._accounts.add_damage(item)
-                continue
-            run = item.run
-            columns = kernel.load().columns(
-                run.buffer, run.rows, item.first, item.last, run.position, item.bodies, contents=self._contents
-            )
-            counted = self._accounts.add_slice(columns, item)
-            if not columns.count:
-                continue
-            wanted = self._wanted_mask(columns, item, counted)
-            if wanted is None or wanted.true_count:
-                batch = as_record_batch(columns, item, origin, self.options.arrow())
-                yield self._finish_batch(batch if wanted is None else batch.filter(wanted))
+            else:
+                yield from self._of_records(item, origin)
+        if offsets is not None:
+            yield from offsets.rest()
+
+    def _of_records(self, item: HeaderOffsets | Slice, origin: Origin) -> Iterator[pa.RecordBatch]:
+        if isinstance(item, Slice):
+            yield from self._of_slice(item, origin)
+            return
+        for piece in with_bodies(iter([item.piece.run]), 0, self.options.max_decompressed):
+            if isinstance(piece, Slice):
+                yield from self._of_slice(piece, origin)
+
+    @property
+    def _headers_suffice(self) -> bool:
+        """True if offsets of intact batches decide about all of their records."""
+        has_aborted = self._transactions is not None and bool(self._transactions.aborted)
+        return self.options.takes_all_contents and self._each_once is None and not has_aborted
+
+    def _of_slice(self, piece: Slice, origin: Origin) -> Iterator[pa.RecordBatch]:
+        run = piece.run
+        columns = kernel.load().columns(
+            run.buffer, run.rows, piece.first, piece.last, run.position, piece.bodies, contents=self._contents
+        )
+        counted = self._accounts.add_slice(columns, piece)
+        if not columns.count:
+            return
+        wanted = self._wanted_mask(columns, piece, counted)
+        if wanted is None or wanted.true_count:
+            batch = as_record_batch(columns, piece, origin, self.options.arrow())
+            yield self._finish_batch(batch if wanted is None else batch.filter(wanted))
 
     def _finish_batch(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         if self._latest is not None:

@@ -2,13 +2,14 @@
 
 import os
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from kseg.cluster.copies import SegmentSource
 from kseg.errors import KsegError, OpenError
 from kseg.export.plan import ByteRange
+from kseg.export.read.header_offsets import HeaderOffsets
 from kseg.export.results import Result, SourceFile, Tally
 from kseg.export.settings import OffsetRange
 from kseg.index.entries import OffsetIndex
@@ -48,6 +49,10 @@ def _inode(path: StrPath) -> int | None:
         return None
 
 
+AddBodies = Callable[[Iterator[Run | Damage], int, int], Iterator[HeaderOffsets | Slice | Damage]]
+"""Function from runs and damages, their size and the limit of a body to the same with bodies, as far as needed."""
+
+
 class RangeReader:
     """A context manager that reads one range; of a remote file, only the range is copied to this machine.
 
@@ -76,19 +81,18 @@ class RangeReader:
             if entry_problem(log_file, offset, self.part.start) is not None:
                 self.start = self.end = 0
 
-    def items(self, end: int | None = None) -> Iterator[Slice | Damage]:
-        """Yield slices and damages from the last position up to `end`, or the range's end."""
-        end = self.part.end if end is None else end
+    def items(self, end: int, add_bodies: AddBodies = with_bodies) -> Iterator[HeaderOffsets | Slice | Damage]:
+        """Yield runs with bodies, and damages, from the last position up to `end`."""
         if self.end >= end:
             return
         with self.open(self.end, end, end) as log_file:
             is_cut = log_file.file_size > end
             runs = self._up_to(end, log_file.runs(self.end), is_cut=is_cut)
-            yield from with_bodies(runs, end - self.end, self._max_decompressed)
+            yield from add_bodies(runs, end - self.end, self._max_decompressed)
         if self.end < end and is_cut:
             # A batch that crosses the end, or can't be read up to it, is read again with all following bytes visible.
             with self.open(self.end, max(self.part.size, end), None) as log_file:
-                yield from with_bodies(self._beginning_below(end, log_file), 0, self._max_decompressed)
+                yield from add_bodies(self._beginning_below(end, log_file), 0, self._max_decompressed)
 
     def source(self) -> SourceFile:
         """Return the bytes that were read, as the manifest's entry."""

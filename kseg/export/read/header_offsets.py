@@ -1,0 +1,115 @@
+"""Offsets of records from the headers of their batches: bodies are neither decompressed nor read."""
+
+from collections.abc import Iterator
+from itertools import chain
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kseg import kernel
+from kseg.codecs.limits import LARGEST_RATIO, LARGEST_RATIO_FREE
+from kseg.index.header_scan import end_of, events, header_of
+from kseg.kernel.fold_contract import Event
+from kseg.reading.blocks import Damage
+from kseg.reading.bodies import Slice, with_bodies
+from kseg.reading.log_file import Run
+
+OFFSET_COLUMNS = ("topic", "partition", "offset")
+"""Columns for which headers suffice."""
+ROWS = 1 << 16
+"""Most rows of a record batch."""
+_LEAST_RECORD = 7
+"""Bytes of the smallest record. Source: DefaultRecord."""
+_ENDS_STRETCH = Event.GAP | Event.CONTROL
+
+
+class HeaderOffsets(NamedTuple):
+    """A run of intact v2 batches that have a record at each of their offsets; offsets rise.
+
+    piece: the batches, without bodies. stretches: consecutive offsets of records, without control records.
+    """
+
+    piece: Slice
+    stretches: list[range]
+    control_count: int
+
+    @property
+    def record_count(self) -> int:
+        """The number of records, without control records."""
+        return sum(map(len, self.stretches))
+
+
+def with_needed_bodies(
+    items: Iterator[Run | Damage], size: int, limit: int
+) -> Iterator[HeaderOffsets | Slice | Damage]:
+    """Yield the items as `with_bodies`, but without bodies up to the first run whose headers don't suffice."""
+    for item in items:
+        found = item if isinstance(item, Damage) else header_offsets(item)
+        if found is None:
+            yield from with_bodies(chain([item], items), size, limit)
+            return
+        yield found
+
+
+def header_offsets(run: Run) -> HeaderOffsets | None:
+    """Return the offsets of a run's records, or None if its headers don't suffice.
+
+    They don't for v0 and v1, for batches with a wrong CRC, and for those from which compaction has removed records.
+    """
+    fold = kernel.load().HeaderFold(_ENDS_STRETCH | Event.FALL | Event.SPARSE)
+    start = fold.next_offset = header_of(run, 0).first_offset
+    stretches, control_count = [], 0
+    for header, happened in events(fold, run):
+        if happened & ~_ENDS_STRETCH:
+            return None
+        stretches.append(range(start, fold.next_offset))
+        start = header.first_offset
+        if happened & Event.CONTROL:
+            start = header.last_offset + 1
+            control_count += start - header.first_offset
+    found = HeaderOffsets(
+        Slice(run, 0, run.row_count, None), [*filter(None, [*stretches, range(start, fold.next_offset)])], control_count
+    )
+    count = found.record_count + control_count
+    return found if count == fold.records and _may_have(count, run) else None
+
+
+def _may_have(count: int, run: Run) -> bool:
+    """Return True if a run's bodies may have so many records; a header can claim any number."""
+    most = LARGEST_RATIO * (end_of(run) - run.position) + LARGEST_RATIO_FREE * run.row_count
+    return count * _LEAST_RECORD <= most
+
+
+class OffsetBatches:
+    """Record batches of a partition's offsets, with OFFSET_COLUMNS, as large as possible."""
+
+    def __init__(self, topic: str, partition: int | None) -> None:
+        self._topics = pa.repeat(pa.scalar(topic, pa.string()), ROWS)
+        self._partitions = pa.repeat(pa.scalar(partition, pa.int32()), ROWS)
+        self._numbers = pa.array(range(ROWS), pa.int64())
+        self._waiting = range(0)
+
+    def of(self, found: HeaderOffsets) -> Iterator[pa.RecordBatch]:
+        """Yield the records of a run without control records; the last ones wait for the following run."""
+        for stretch in found.stretches:
+            offsets = stretch
+            if self._waiting.stop == offsets.start:
+                offsets = range(self._waiting.start, offsets.stop)
+            else:
+                yield from self.rest()
+            while len(offsets) >= ROWS:
+                yield self._batch(offsets[:ROWS])
+                offsets = offsets[ROWS:]
+            self._waiting = offsets
+
+    def rest(self) -> Iterator[pa.RecordBatch]:
+        """Yield the waiting records."""
+        if self._waiting:
+            yield self._batch(self._waiting)
+        self._waiting = range(0)
+
+    def _batch(self, offsets: range) -> pa.RecordBatch:
+        count = len(offsets)
+        numbers = pc.add(self._numbers[:count], offsets.start)
+        return pa.RecordBatch.from_arrays([self._topics[:count], self._partitions[:count], numbers], OFFSET_COLUMNS)

@@ -33,7 +33,7 @@ from kseg.log.committed import HeldBackOffsets, ReadCommitted, find_withheld, re
 from kseg.log.selected_records import RecordPicker
 from kseg.reading.batch import BatchHeader, parse_header
 from kseg.reading.blocks import Damage
-from kseg.reading.bodies import Slice
+from kseg.reading.bodies import Slice, with_bodies
 from kseg.redaction import Redaction
 from kseg.store import remote_files as remote
 from kseg.store.location import is_remote

@@ -33,6 +33,11 @@ class FileExtents(NamedTuple):
     position: int
     ranges: tuple[FileRange, ...]
 
+    @property
+    def end(self) -> int:
+        """The position in the file after the last byte."""
+        return self.position + sum(end - start for start, end in self.ranges)
+
 
 def file_extents(images: Images, marks: Marks) -> list[FileExtents]:
     """Return the different lists of extents that the marks of an image lead to, at least two ranges each.

@@ -21,6 +21,8 @@ _MOST_STEPS = 1 << 20
 """The most runs and pieced batches that are visited: journals have many copies of a list."""
 _STEPS_OF_SEARCH = 64
 """The steps that a search for torn batches takes at least."""
+_MOST_CONTINUATIONS = 8
+"""The most lists that are tried as the continuation of another one."""
 _LEAST_BYTES = 64 << 20
 _SHARE_OF_OTHERS = 16
 """One in so many bytes of the images may be searched in lists without a known batch: most are of other files."""
@@ -48,23 +50,41 @@ class ListedFiles:
 
     def walks(self, lists: Iterable[FileExtents]) -> Iterator[list[Step]]:
         """Yield the steps that follow each other in a file, as far as its list and its contents agree."""
-        others = []
+        lists = list(lists)
+        known: list[FileExtents] = []
+        others: list[FileExtents] = []
         for extents in lists:
             file = _FileBytes(self._runs.images, extents.ranges)
-            steps, at = self._walk(file, 0) if not extents.position else ([], 0)
-            if steps or self._next_run(file, 0) < file.size:
-                yield from self._sure_walks(file, steps, at)
-            else:
-                others.append(file)
+            is_known = self._next_run(file, 0) < file.size or (not extents.position and self._walk(file, 0)[0])
+            (known if is_known else others).append(extents)
+        for extents in known:
+            yield from self._sure_walks(extents)
+        yield from self._batches_between(known, lists)
         self._left = min(self._left, self._left_of_others)
-        for file in others:
-            yield from self._sure_walks(file, [], 0)
+        for extents in others:
+            yield from self._sure_walks(extents)
 
-    def _sure_walks(self, file: "_FileBytes", steps: list[Step], at: int) -> Iterator[list[Step]]:
+    def _sure_walks(self, extents: FileExtents) -> Iterator[list[Step]]:
         """Yield the walks along a file, cut at weak places if there are several: some blocks may be another file's."""
-        walks = list(self._walks_along(file, steps, at))
+        walks = list(self._walks_along(extents))
         for walk in walks:
             yield from [walk] if len(walks) == 1 else self._without_weak_places(walk)
+
+    def _batches_between(self, known: list[FileExtents], lists: list[FileExtents]) -> Iterator[list[Step]]:
+        """Yield batches between two lists, each with its neighbours: lists of many extents are in several blocks.
+
+        Only the CRC of such a batch proves that the lists are of one file.
+        """
+        of_position: dict[int, list[FileExtents]] = {}
+        for each in lists:
+            of_position.setdefault(each.position, []).append(each)
+        for one in known:
+            for other in of_position.get(one.end, [])[:_MOST_CONTINUATIONS]:
+                self._steps -= len(one.ranges) + len(other.ranges)
+                for walk in self._walks_along(FileExtents(one.position, one.ranges + other.ranges)):
+                    for number, step in enumerate(walk):
+                        if _joins_at(step, other.ranges[0].start):
+                            yield from self._without_weak_places(walk[max(number - 1, 0) : number + 2])
 
     def _without_weak_places(self, steps: list[Step]) -> Iterator[list[Step]]:
         """Yield the parts of a walk, cut where only the list says that a step follows the preceding one.
@@ -92,8 +112,10 @@ class ListedFiles:
         """Return True if the bytes around the start of a batch may be of two files, although offsets follow."""
         return self._runs.place_of(position) < SURE_REST or self._runs.room_after(position) < SURE_BREAK
 
-    def _walks_along(self, file: "_FileBytes", steps: list[Step], at: int) -> Iterator[list[Step]]:
-        """Yield the steps from a place on, and those after each place where list and contents disagree."""
+    def _walks_along(self, extents: FileExtents) -> Iterator[list[Step]]:
+        """Yield the steps from the start of a file on, and those after each place where list and contents disagree."""
+        file = _FileBytes(self._runs.images, extents.ranges)
+        steps, at = self._walk(file, 0) if not extents.position else ([], 0)
         if steps:
             yield steps
         while at < file.size and self._steps > 0:
@@ -241,6 +263,15 @@ def has_weak_head(step: Step) -> bool:
         return False
     start, end = step.pieces[0]
     return len(step.pieces) == 1 or end - start < SURE_BREAK
+
+
+def _joins_at(step: Step, position: int) -> bool:
+    """Return True for a batch with a piece that begins at a position, and whose CRC proves that it is of its file."""
+    return (
+        isinstance(step, PiecedBatch)
+        and not has_weak_head(step)
+        and any(start == position for start, _ in step.pieces[1:])
+    )
 
 
 def _joins_ranges(step: Step) -> bool:

@@ -86,8 +86,8 @@ def carve(options: CarveOptions) -> None:
 
     If ext4 or xfs has left lists of a file's blocks, --hints auto links pieces that follow each other in one, provided
     that their offsets agree, and joins batches of any number of pieces by their CRCs. --hints none ignores the lists.
-    --likely also puts unnamed partitions together where
-    pieces fit each other alone, without proof: look for mistakes in them.
+    --likely also puts unnamed partitions together where pieces fit each other alone, without proof: look for mistakes
+    in them.
 
     DIR also gets carve.jsonl: the SHA-256 of inputs and outputs, and the place of each batch in the images. --check
     compares all three again, with the images at IMAGES if they have moved. The exit status is 1 if pieces have no place

@@ -120,6 +120,17 @@ def test_two_lists_of_one_file_find_its_batches_once(tmp_path: Path) -> None:
     assert found == sorted(log.content for log in TWINS)
 
 
+@pytest.mark.parametrize("cut", range(2, 32, 3))
+def test_a_batch_between_two_lists_of_one_file_comes_back(cut: int, tmp_path: Path) -> None:
+    """A block has room for some hundred extents, so that large files have several lists."""
+    blocks, lists = interleaved(TWINS)
+    halves = [half for each in lists for half in (each[:cut], each[cut:])]
+    found = carve_lists(tmp_path, blocks, halves)
+    for log in TWINS:
+        assert batches_in(found, log) == {offset for offset, _, _ in log.batches}
+    assert_no_mixture(found)
+
+
 def test_lists_that_mix_two_files_find_no_batch_of_both(tmp_path: Path) -> None:
     blocks, (one, other) = interleaved(TWINS)
     mixed = [[*one[:cut], *other[cut:]] for cut in range(1, len(one) - 1)]

@@ -60,6 +60,13 @@ def test_texts_that_touch_are_decoded_each_alone(kernel: "Kernel", broken: bytes
     assert print_text(kernel, "{key}", record, Record(b"\x80")) == b"".join(parts)
 
 
+@for_each("sequence", ["ä".encode(), b"\xff"])
+def test_a_byte_over_127_is_met_at_any_place(kernel: "Kernel", sequence: bytes) -> None:
+    texts = [b"x" * start + sequence + b"y" * after for start in range(140) for after in (0, 1, 7, 70)]
+    lines = print_text(kernel, "{value}|", *(Record(value=text) for text in texts)).split(b"|")
+    assert lines == [*map(as_java, texts), b""]
+
+
 @for_each("start, sequence", list(product(range(16380, 16387), ["😀".encode(), b"\xed\xa0\x80", b"\xf0\x9f\x98"])))
 def test_long_texts_are_decoded_as_short_ones(kernel: "Kernel", start: int, sequence: bytes) -> None:
     text = b"x" * start + sequence + b"y" * 40_000

@@ -2,6 +2,7 @@
 
 import json
 from base64 import b64decode
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pytest
@@ -233,6 +234,17 @@ def test_times_are_iso_8601(kernel: "Kernel", ms: int, text: str) -> None:
     assert record_line(kernel, "{timestamp:iso}", Record(timestamp_delta=ms)).decode() == text
 
 
+def test_times_in_a_row_are_each_their_own(kernel: "Kernel") -> None:
+    times = [0, 1, 999, 1000, 1999, 999, 1_709_164_799_999, 1_709_164_800_000, 1_709_164_800_001, -1, 0]
+    content = batch(BatchHeader(), [Record(timestamp_delta=ms) for ms in times])
+    lines = render(kernel, program_of(None, "{timestamp:iso} "), content, rows_by_lengths(content)).text.split()
+    expected: list[str | None] = [
+        f"{datetime.fromtimestamp(ms / 1000, UTC):%Y-%m-%dT%H:%M:%S}.{ms % 1000:03}Z" for ms in times
+    ]
+    expected[times.index(-1)] = None
+    assert [json.loads(line) for line in lines] == expected
+
+
 JSON_LINE = r'\{"key{key:json},"value{value:json},"headers":{headers:json}\}'
 EVERY_BYTE = bytes(range(128)).decode()
 
@@ -298,6 +310,14 @@ def test_json_escapes_each_set_of_quotes_among_eight_bytes(kernel: "Kernel") -> 
     assert json.loads(record_line(kernel, JSON_LINE, Record(text.encode(), None)))["key"] == text
     for each in sets:
         assert json.loads(record_line(kernel, JSON_LINE, Record(each.encode(), None)))["key"] == each
+
+
+@pytest.mark.parametrize("character", ['"', "\\", "\n", "\x7f", "ä", "\x9b", "\N{ZERO WIDTH NO-BREAK SPACE}"])
+def test_json_escapes_a_character_at_any_place(kernel: "Kernel", character: str) -> None:
+    texts = ["x" * start + character + "y" * after for start in range(70) for after in (0, 1, 40)]
+    headers = [(text.encode(), text.encode()) for text in texts]
+    shown = json.loads(record_line(kernel, JSON_LINE, Record(None, None, headers)))["headers"]
+    assert shown == [{"key": text, "value": text} for text in texts]
 
 
 def test_json_escapes_across_the_pieces_of_a_long_text(kernel: "Kernel") -> None:

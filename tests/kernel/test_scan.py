@@ -121,6 +121,19 @@ def test_a_checksum_is_the_librarys_whatever_the_size(kernel: "Kernel", size: in
     assert kernel.crc32c(memoryview(content)[1:]) == crc32c(content[1:])
 
 
+@for_each("size", [*range(200), 4609, 1 << 16])
+def test_a_message_of_any_size_has_its_checksum(kernel: "Kernel", size: int) -> None:
+    content = b"x" + Message(None, random.Random(size).randbytes(size), magic=0).encode()
+    assert kernel.scan(memoryview(content), 1, len(content), new_rows(1), 0)[:3] == (1, len(content), Stop.END)
+
+
+@pytest.mark.parametrize("bit", range(8))
+def test_each_bit_of_a_message_counts_for_its_checksum(kernel: "Kernel", bit: int) -> None:
+    content = Message(None, bytes(range(250))).encode()
+    changed = [with_byte(content, at, content[at] ^ 1 << bit) for at in range(17, len(content))]
+    assert {scan(kernel, each)[2] for each in changed} == {Stop.BAD_CRC}
+
+
 def test_a_scan_beyond_its_buffer_is_refused(kernel: "Kernel") -> None:
     with pytest.raises(IndexError):
         kernel.scan(memoryview(V2), 0, len(V2) + 1, new_rows(1), 0)

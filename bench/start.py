@@ -125,9 +125,8 @@ def print_starts(segment: Path, *, has_valgrind: bool) -> None:
     unit, cost = ("M instructions", count_instructions) if has_valgrind else ("CPU ms", cpu_milliseconds)
     costs: dict[str, float] = {}
     for work in works(segment):
-        subprocess.run(
-            work.command, env=_ENVIRONMENT, check=True, stdout=subprocess.DEVNULL
-        )  # compiles what it imports
+        # A first run compiles what it imports.
+        subprocess.run(work.command, env=_ENVIRONMENT, check=True, stdout=subprocess.DEVNULL)
         costs[work.name] = cost(work.command) / (MILLION if has_valgrind else 1)
     rows = [
         (work.name, f"{costs[work.name]:.1f}", f"{costs[work.name] / costs[BASE]:.2f}", f"{work.target or ''}")

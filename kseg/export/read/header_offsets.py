@@ -1,6 +1,7 @@
 """Offsets of records from the headers of their batches: bodies are neither decompressed nor read."""
 
 from collections.abc import Iterator
+from functools import cache
 from itertools import chain
 from typing import NamedTuple
 
@@ -82,13 +83,13 @@ def _may_have(count: int, run: Run) -> bool:
 
 
 class OffsetBatches:
-    """Record batches of a partition's offsets, with OFFSET_COLUMNS, as large as possible."""
+    """Record batches of a partition's offsets, with OFFSET_COLUMNS: small ones at first, then large ones."""
 
     def __init__(self, topic: str, partition: int | None) -> None:
-        self._topics = pa.repeat(pa.scalar(topic, pa.string()), ROWS)
-        self._partitions = pa.repeat(pa.scalar(partition, pa.int32()), ROWS)
-        self._numbers = pa.array(range(ROWS), pa.int64())
+        self._place = pa.scalar(topic, pa.string()), pa.scalar(partition, pa.int32())
+        self._places = [pa.repeat(each, 0) for each in self._place]
         self._waiting = range(0)
+        self._wanted = 1
 
     def of(self, found: HeaderOffsets) -> Iterator[pa.RecordBatch]:
         """Yield the records of a run without control records; the last ones wait for the following run."""
@@ -98,9 +99,10 @@ class OffsetBatches:
                 offsets = range(self._waiting.start, offsets.stop)
             else:
                 yield from self.rest()
-            while len(offsets) >= ROWS:
+            while len(offsets) >= self._wanted:
                 yield self._batch(offsets[:ROWS])
                 offsets = offsets[ROWS:]
+                self._wanted = min(2 * self._wanted, ROWS)
             self._waiting = offsets
 
     def rest(self) -> Iterator[pa.RecordBatch]:
@@ -111,5 +113,13 @@ class OffsetBatches:
 
     def _batch(self, offsets: range) -> pa.RecordBatch:
         count = len(offsets)
-        numbers = pc.add(self._numbers[:count], offsets.start)
-        return pa.RecordBatch.from_arrays([self._topics[:count], self._partitions[:count], numbers], OFFSET_COLUMNS)
+        if count > len(self._places[0]):
+            self._places = [pa.repeat(each, count) for each in self._place]
+        places = [each[:count] for each in self._places]
+        return pa.RecordBatch.from_arrays([*places, pc.add(_numbers()[:count], offsets.start)], OFFSET_COLUMNS)
+
+
+@cache
+def _numbers() -> pa.Array:
+    """Return the numbers from 0 on, one for each row of a record batch."""
+    return pa.array(range(ROWS), pa.int64())

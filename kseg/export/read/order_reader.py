@@ -240,11 +240,11 @@ class OrderReader:
             if isinstance(item, Damage):
                 self._accounts.add_damage(item)
             else:
-                yield from self._of_records(item, origin)
+                yield from self._of_item(item, origin)
         if offsets is not None:
             yield from offsets.rest()
 
-    def _of_records(self, item: HeaderOffsets | Slice, origin: Origin) -> Iterator[pa.RecordBatch]:
+    def _of_item(self, item: HeaderOffsets | Slice, origin: Origin) -> Iterator[pa.RecordBatch]:
         if isinstance(item, Slice):
             yield from self._of_slice(item, origin)
             return

@@ -1,6 +1,6 @@
 """Headless batches: their first bytes are elsewhere, lost or uncertain, and follow from the batch after them."""
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -12,6 +12,7 @@ from kseg.kernel.carve_contract import SURE_BREAK
 from kseg.reading.batch import BatchHeader, parse_header
 
 EPOCH = BATCH_HEADER_FIELDS.field("partition_leader_epoch")
+_CRC = BATCH_HEADER_FIELDS.field("crc")
 _LAST_OFFSET_DELTA = BATCH_HEADER_FIELDS.field("last_offset_delta")
 _LEAST_SEARCHED = 1 << 20
 """The least bytes before a run in which a batch without its first bytes is looked for: `message.max.bytes`."""
@@ -72,8 +73,11 @@ class EarlyBreaks:
     def _read_first_bytes(self, position: int) -> bytes:
         return self._runs.images.read(position, position + BATCH_HEADER_SIZE)
 
-    def fits(self, head: TornHead) -> Iterator[tuple[Run, Headless]]:
-        """Yield the runs before which a head has its rest, and the batch with the run's own offset and epoch."""
+    def fits(self, head: TornHead, taken: Container[int]) -> Iterator[tuple[int, Headless]]:
+        """Yield runs before which a head has its rest, and the batch with the run's own offset and epoch.
+
+        taken: numbers of runs that aren't tried.
+        """
         size, room, position = head.header.size, head.room, head.header.position
         if room >= min(SURE_BREAK, size) or head.header.is_legacy:
             return
@@ -81,16 +85,15 @@ class EarlyBreaks:
         for number in self._index.after(self._runs.place_of(head.end), head.header.first_offset, self._most):
             run = self._runs.runs[number]
             start = run.start - (size - room)
-            if start < run.start - self._runs.uncovered_before(run.start):
+            if number in taken or start < run.start - self._runs.uncovered_before(run.start):
                 continue
             known = (beginning + self._first_bytes(start))[:BATCH_HEADER_SIZE]
-            header = parse_header(known, 0, position)
-            if header.last_offset + 1 != run.base_offset:
+            if head.header.first_offset + _LAST_OFFSET_DELTA.read(known) + 1 != run.base_offset:
                 continue
             rest = self._crcs.rest(run.start, size - room)
-            (wanted,) = self._runs.kernel.wanted_crcs(memoryview(known), size, header.crc, room, size)
+            (wanted,) = self._runs.kernel.wanted_crcs(memoryview(known), size, _CRC.read(known), room, size)
             if rest.crcs[(size - room - rest.least) // self._runs.block] == wanted:
                 pieces = ((position + EPOCH.end, position + room), (start, run.start))
                 batch = rebuild_batch(known, size, EPOCH.end, run.base_offset, run.first_epoch, pieces)
                 if batch is not None:
-                    yield run, batch
+                    yield number, batch

@@ -4,6 +4,7 @@ A link is proof, or a touch of two whole batches, or only likely. A likely link 
 else depends on it: batches of partitions that were written in lockstep have the same offsets and sizes.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -223,21 +224,19 @@ class _Joiner:
     def _join_early_breaks(self, heads: list[TornHead]) -> list[TornHead]:
         """Join batches whose head ends before SURE_BREAK: they are of their rest's file. Return the other heads."""
         early = EarlyBreaks(self._runs, self._crcs, self._index, MOST_CANDIDATES)
+        taken = self._found.skipped | self._found.links.keys() | set(self._next_of.values())
+        counts: Counter[int] = Counter()
         left: list[TornHead] = []
-        counts: dict[int, int] = {}
         for head in heads:
-            is_found = False
-            for run, batch in early.fits(head):
-                number = run.number
-                is_known = number in self._found.links or number in self._found.skipped
-                if is_known or self._next_of.get(number - 1) == number or counts.get(number) == MOST_CANDIDATES:
-                    continue
-                counts[number] = counts.get(number, 0) + 1
+            fits = list(early.fits(head, taken))
+            for number, batch in fits:
                 if number not in self._found.leads:
                     self._add_headless(number, batch)
                 self._found.likely.append((head.run, number))
-                is_found = True
-            if not is_found:
+                counts[number] += 1
+                if counts[number] == MOST_CANDIDATES:
+                    taken.add(number)
+            if not fits:
                 left.append(head)
         return left
 

@@ -140,7 +140,7 @@ test-kafka: $(DEVELOPMENT) ## Run the tests, also tests that need Java and the r
 	$(PYTEST) $(PATIENT) -m 'not spark and not cluster and not go and not browser and not tmux and not exhaustive and not stores and not lake and not disks' $(TESTS)
 
 test-browser: $(BROWSER) site ## Run the tests that open reports and the site in Chromium, which must be installed
-	$(PYTEST) -n auto tests/report tests/site -m browser $(TESTS)
+	$(PYTEST) -n auto tests/report tests/site tests/test_recordings.py -m browser $(TESTS)
 
 test-one: $(DEVELOPMENT) ## Ask all commands the same questions in all ways, and compare with brokers; needs Java and Maven
 	$(PYTEST) $(PATIENT) -m 'exhaustive or kafka' tests/cluster tests/live/test_one_answer.py tests/live/test_transactions.py $(TESTS)

@@ -1,17 +1,14 @@
 """docs/pictures/kseg.svg and docs/pictures/first-look.svg: runs of kseg on golden files, as a terminal shows them."""
 
-import os
-import pty
-import subprocess
-import sys
-import termios
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from io import StringIO
 from pathlib import Path
 
 from rich.console import Console
 from rich.terminal_theme import DIMMED_MONOKAI
 from rich.text import Text
+
+from tools.generators.terminal import run_coloured
 
 GOLDEN = Path(__file__).resolve().parent.parent.parent / "golden"
 COLUMNS = 104
@@ -80,36 +77,9 @@ def _picture(title: str, directory: Path, commands: Sequence[str], before: tuple
     before: another command and its output, which are shown first.
     """
     console = Console(record=True, file=StringIO(), width=COLUMNS, force_terminal=True, highlight=False)
-    runs = [(command, run_coloured(command, directory)) for command in commands]
+    runs = [(command, run_coloured(command, directory, COLUMNS)) for command in commands]
     for command, output in [before, *runs] if before else runs:
         console.print(Text.assemble(("$ ", PROMPT), command), soft_wrap=True)
         console.print(Text.from_ansi(output))
         console.print()
     return console.export_svg(title=title, theme=DIMMED_MONOKAI, code_format=FRAME, unique_id="kseg")
-
-
-def run_coloured(command: str, directory: Path) -> str:
-    """Return a terminal's output from a run in a directory, with its colours."""
-    leader, follower = pty.openpty()
-    termios.tcsetwinsize(follower, (50, COLUMNS))
-    program = Path(sys.executable).with_name("kseg")
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("KSEG_", "LC_", "NO_COLOR"))}
-    environment = {**kept, "TERM": "xterm-256color", "COLUMNS": str(COLUMNS), "LANG": "C.UTF-8", "KSEG_PAGER": "cat"}
-    arguments = [str(program), *command.split()[1:]]
-    with subprocess.Popen(
-        arguments, cwd=directory, env=environment, stdin=follower, stdout=follower, stderr=follower
-    ) as process:
-        os.close(follower)
-        received = b"".join(pieces(leader))
-    os.close(leader)
-    assert process.returncode in (0, 1), received.decode()
-    return received.decode().replace("\r\n", "\n").rstrip("\n")
-
-
-def pieces(leader: int) -> Iterator[bytes]:
-    """Yield the output until nobody has the terminal open: Linux then reports an error."""
-    try:
-        while piece := os.read(leader, 4096):
-            yield piece
-    except OSError:
-        return

@@ -193,9 +193,9 @@ class _Joiner:
             largest = max(head.header.size for head in group)
             table = self._crcs.table(self._crcs.rest(start, largest) for start in starts)
             for head in group:
-                found: dict[int, int] = {}
                 if head.header.is_legacy and len(group) > MOST_CANDIDATES:
                     continue
+                found: dict[int, int] = {}
                 if head.header.is_legacy:
                     fits = self._crcs.legacy_fits(head.header, starts)
                 else:
@@ -303,9 +303,8 @@ class _Joiner:
     def _torn_batch(self, head: TornHead, pieces: tuple[tuple[int, int], ...]) -> PiecedBatch:
         (start, cut), header = pieces[0], head.header._replace(is_valid=True)
         if cut - start < BATCH_HEADER_SIZE:
-            known = b"".join(
-                self._runs.images.read(start, min(end, start + BATCH_HEADER_SIZE)) for start, end in pieces
-            )
+            beginnings = (self._runs.images.read(at, min(end, at + BATCH_HEADER_SIZE)) for at, end in pieces)
+            known = b"".join(beginnings)[:BATCH_HEADER_SIZE]
             header = parse_header(known.ljust(BATCH_HEADER_SIZE, b"\0"), 0, start, is_valid=True)
         if header.base_offset is None:
             wrapper = b"".join(self._runs.images.read(*piece) for piece in pieces)

@@ -3,7 +3,7 @@
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
-from itertools import compress, islice
+from itertools import compress
 from typing import NamedTuple
 
 from kseg.carve.piece_crcs import Beginning, PieceCrcs, Rest
@@ -78,24 +78,27 @@ class LooseBlocks:
 
     def fits(self, tasks: list[Ends]) -> Iterator[LooseFit]:
         """Yield the batches that are complete with loose blocks in just one way."""
-        found: dict[int, dict[Pieces, tuple[LooseFit, bytes]]] = {}
+        found: dict[int, dict[Pieces, LooseFit]] = {}
         for ends, pieces in self._possible_fits(tasks):
             fits, merged = found.setdefault(ends.head.run, {}), tuple(_merge_adjacent(pieces))
             if merged not in fits:
-                raw = b"".join(self._runs.images.read(*piece) for piece in merged)
-                if Batch.parse(raw, ends.head.header.position, is_valid=True).problem() is None:
-                    fits[merged] = LooseFit(ends, pieces), raw
-        single = [
-            fit
-            for fits in found.values()
-            for fit, raw in islice(fits.values(), 1)
-            if all(raw == other for _, other in fits.values())
-        ]
+                batch = Batch.parse(self._raw(merged), ends.head.header.position, is_valid=True)
+                if batch.problem() is None:
+                    fits[merged] = LooseFit(ends, pieces)
+        single = [next(iter(fits.values())) for fits in found.values() if fits and self._are_equal(list(fits))]
         used: dict[tuple[str, int], int] = {}
         for fit in single:
             for key in _claims(fit):
                 used[key] = used.get(key, 0) + 1
         yield from (fit for fit in single if all(used[key] == 1 for key in _claims(fit)))
+
+    def _are_equal(self, ways: list[Pieces]) -> bool:
+        """Return True if pieces at different places have the same bytes."""
+        first = self._raw(ways[0]) if len(ways) > 1 else b""
+        return all(self._raw(each) == first for each in ways[1:])
+
+    def _raw(self, pieces: Pieces) -> bytes:
+        return b"".join(self._runs.images.read(*piece) for piece in pieces)
 
     def _possible_fits(self, tasks: list[Ends]) -> Iterator[tuple[Ends, Pieces]]:
         """Yield the pieces with which batches have their CRC, in the order of the tasks."""

@@ -297,7 +297,7 @@ cdef int put_json_string(Output out, Bytes text, int kind, bint is_marked=False)
     cdef const uint8_t* at = text.at
     cdef const uint8_t* end = end_of(text)
     cdef const uint8_t* stop
-    cdef uint64_t seen
+    cdef uint64_t seen = 0  # the kind is known
     out.need(LONGEST_NUMBER)
     memcpy(out.buffer + out.used, b'"base64:', 8)
     out.used += 8 if is_marked and kind == NOT_UTF8 else 1

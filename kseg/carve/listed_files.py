@@ -81,6 +81,8 @@ class ListedFiles:
         for one in known:
             for other in of_position.get(one.end, [])[:_MOST_CONTINUATIONS]:
                 self._steps -= len(one.ranges) + len(other.ranges)
+                if self._steps <= 0:
+                    return
                 for walk in self._walks_along(FileExtents(one.position, one.ranges + other.ranges)):
                     for number, step in enumerate(walk):
                         if _joins_at(step, other.ranges[0].start):
@@ -218,7 +220,6 @@ class ListedFiles:
         The run doesn't cross the end of its range: if one does, the list is older than the contents.
         """
         for start, position, end in file.ranges_from(at):
-            self._steps -= 1
             number = bisect_left(self._runs.starts, position)
             if number and self._runs.runs[number - 1].end > position:
                 number -= 1  # a run whose first batch is left out may begin before `at`

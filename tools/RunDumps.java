@@ -5,11 +5,11 @@ import java.io.OutputStream;
 import java.io.PrintStream;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
+import java.lang.reflect.Proxy;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
-import org.apache.kafka.common.utils.Exit;
 
 /**
  * Runs DumpLogSegments many times in one JVM, each run's output in files of its own.
@@ -20,6 +20,9 @@ import org.apache.kafka.common.utils.Exit;
 public final class RunDumps {
     private static final List<String> CLASSES =
             List.of("org.apache.kafka.tools.DumpLogSegments", "kafka.tools.DumpLogSegments");
+    /** Names of the class by which the tool ends the JVM: since 4.4, and before. */
+    private static final List<String> EXITS =
+            List.of("org.apache.kafka.common.utils.internals.Exit", "org.apache.kafka.common.utils.Exit");
 
     /** Thrown where the tool would end the JVM. */
     private static final class Ended extends RuntimeException {
@@ -53,10 +56,8 @@ public final class RunDumps {
         Target err = new Target();
         System.setOut(stream(out));
         System.setErr(stream(err));
-        Exit.setExitProcedure((status, message) -> {
-            throw new Ended(status);
-        });
-        Method tool = tool();
+        trapExits();
+        Method tool = first(CLASSES).getMethod("main", String[].class);
         Path results = Path.of(args[1]);
         int number = 0;
         for (String line : Files.readAllLines(Path.of(args[0]))) {
@@ -77,15 +78,25 @@ public final class RunDumps {
         return target.take();
     }
 
-    private static Method tool() throws NoSuchMethodException {
-        for (String name : CLASSES) {
+    private static void trapExits() throws ReflectiveOperationException {
+        Class<?> exit = first(EXITS);
+        Class<?> procedure = Class.forName(exit.getName() + "$Procedure");
+        Object trap = Proxy.newProxyInstance(exit.getClassLoader(), new Class<?>[] {procedure}, (proxy, method, values) -> {
+            throw new Ended((int) values[0]);
+        });
+        exit.getMethod("setExitProcedure", procedure).invoke(null, trap);
+    }
+
+    /** Returns the first of these classes that is on the class path. */
+    private static Class<?> first(List<String> names) {
+        for (String name : names) {
             try {
-                return Class.forName(name).getMethod("main", String[].class);
+                return Class.forName(name);
             } catch (ClassNotFoundException e) {
                 // the other name, then
             }
         }
-        throw new IllegalStateException("no DumpLogSegments on the class path");
+        throw new IllegalStateException("none of these is on the class path: " + names);
     }
 
     private static int run(Method tool, String[] arguments) throws IllegalAccessException {

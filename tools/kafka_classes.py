@@ -5,6 +5,8 @@ import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
+STDERR = 2
+"""Where Maven's messages go: standard output is for the results of the tool that calls it."""
 SOURCES = Path(__file__).resolve().parent
 # For a quick start, with text as UTF-8 and times as UTC on every machine.
 JAVA_OPTIONS = (
@@ -48,7 +50,7 @@ def _fetch(artifacts: Iterable[str], work: Path, jars: Path, without: tuple[str,
         encoding="utf-8",
     )
     goal = ["dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={jars}"]
-    subprocess.run(["mvn", "-q", "-B", "-Dstyle.color=never", *goal], cwd=work, check=True)
+    subprocess.run(["mvn", "-q", "-B", "-Dstyle.color=never", *goal], cwd=work, check=True, stdout=STDERR)
 
 
 def _dependency(artifact: str, without: tuple[str, ...]) -> str:

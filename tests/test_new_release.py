@@ -4,6 +4,7 @@ import json
 import struct
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from kseg.cluster.settings import TOPIC_SETTINGS
 from kseg.findings.broker_log import KNOWN_LINES
 from kseg.releases import LATEST, NEWEST
 from tests import golden
+from tools import new_release
 from tools.new_release import report
 from tools.read_schemas import FILES
 from tools.read_schemas import NEWEST as NEWEST_SCHEMAS
@@ -169,6 +171,19 @@ def test_the_list_names_each_file_with_its_step() -> None:
         "  new      A = 1",
         "3 differences in 2 files",
     ]
+
+
+def test_golden_data_is_recorded_only_if_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(new_release, "Jars", lambda release, work: None)
+    monkeypatch.setattr(new_release, "differences", lambda known, new: ())
+    (tmp_path / "make").write_text(f'#!/bin/sh\necho "$@" >{tmp_path}/made\n')
+    (tmp_path / "make").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    for options, is_made in (([], False), (["--golden"], True)):
+        monkeypatch.setattr(sys, "argv", ["new_release.py", "4.5.0", *options])
+        assert new_release.main() == 0
+        assert (tmp_path / "made").exists() == is_made
+    assert (tmp_path / "made").read_text() == "golden RELEASE=4.5.0\n"
 
 
 def test_each_kind_of_difference_has_a_file_that_exists() -> None:

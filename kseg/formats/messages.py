@@ -12,6 +12,9 @@ from collections.abc import Generator, Iterable, Iterator
 from decimal import Decimal
 from functools import lru_cache
 from io import BytesIO
+from itertools import groupby
+from struct import Struct
+from struct import error as StructError
 from typing import Any, NamedTuple, TypeVar
 
 from construct import (
@@ -22,12 +25,14 @@ from construct import (
     ExprAdapter,
     Flag,
     Float64b,
+    FormatField,
     Int8sb,
     Int16sb,
     Int16ub,
     Int32sb,
     Int32ub,
     Int64sb,
+    StreamError,
     obj_,
 )
 
@@ -405,6 +410,45 @@ class TooNew(Construct):  # type: ignore[misc]
         raise MessageError(self.text)
 
 
+class FixedFields(NamedTuple):
+    """Neighbouring fields of fixed size, which are read and written at once: a server's requests consist of them."""
+
+    grammars: dict[str, Construct]
+    layout: Struct
+
+    def read(self, fields: Fields, stream: BytesIO) -> None:
+        """Add the values to the fields of a structure."""
+        data = stream.read(self.layout.size)
+        if len(data) < self.layout.size:
+            raise StreamError("the bytes end too early")
+        fields.update(zip(self.grammars, self.layout.unpack(data), strict=True))
+
+    def write(self, fields: Fields, stream: BytesIO) -> None:
+        """Write the values in the fields of a structure."""
+        try:
+            stream.write(self.layout.pack(*map(fields.__getitem__, self.grammars)))
+        except StructError:
+            for name, inner in self.grammars.items():  # the error is the wrong field's
+                inner._build(fields[name], stream, None, name)
+
+
+def _parts(grammars: dict[str, Construct]) -> Iterator[tuple[str, Construct | FixedFields]]:
+    """Yield the fields of a structure by name, those of fixed size together with their neighbours."""
+    for is_fixed, fields in groupby(grammars.items(), lambda field: bool(_format_of(field[1]))):
+        if is_fixed:
+            fixed = dict(fields)
+            yield "", FixedFields(fixed, Struct(">" + "".join(map(_format_of, fixed.values()))))
+        else:
+            yield from fields
+
+
+def _format_of(inner: Construct) -> str:
+    """Return the format of a type of fixed size in a `struct`; empty if it has none."""
+    if inner is Flag:
+        return "?"
+    return str(inner.fmtstr[1:]) if isinstance(inner, FormatField) else ""
+
+
 class Structure(Construct):  # type: ignore[misc]
     """Fields in order and, in flexible versions, the tagged ones after them."""
 
@@ -419,6 +463,7 @@ class Structure(Construct):  # type: ignore[misc]
         self.tagged_grammars = {field.name: grammars.pop(field.name) for field in tagged}
         self.defaults = {field.name: default_of(field, version) for field in fields}
         self.grammars = grammars
+        self.parts = tuple(_parts(grammars))
 
     def _parse(self, stream: BytesIO, context: Any, path: str) -> Fields:
         return _end_of(self.read_in_steps(stream))
@@ -426,8 +471,10 @@ class Structure(Construct):  # type: ignore[misc]
     def read_in_steps(self, stream: BytesIO) -> Generator[None, None, Fields]:
         """Read the fields, with a step after each element of a list and each tagged field."""
         read: Fields = {}
-        for name, inner in self.grammars.items():
-            if isinstance(inner, List):
+        for name, inner in self.parts:
+            if isinstance(inner, FixedFields):
+                inner.read(read, stream)
+            elif isinstance(inner, List):
                 read[name] = yield from inner.read_in_steps(stream)
             else:
                 read[name] = inner._parsereport(stream, None, name)
@@ -460,8 +507,10 @@ class Structure(Construct):  # type: ignore[misc]
     def steps(self, obj: Fields, stream: BytesIO) -> Iterator[None]:
         """Write the fields, with a step after each element of a list."""
         value = {name: obj.get(name, default) for name, default in self.defaults.items()}
-        for name, inner in self.grammars.items():
-            if isinstance(inner, List):
+        for name, inner in self.parts:
+            if isinstance(inner, FixedFields):
+                inner.write(value, stream)
+            elif isinstance(inner, List):
                 yield from inner.steps(value[name], stream)
             else:
                 inner._build(value[name], stream, None, name)

@@ -21,8 +21,8 @@ from kseg.serve.apis.table import APIS, unsupported_versions
 from kseg.serve.cluster import ServedCluster
 from kseg.serve.groups.classic import ClientName
 from kseg.serve.partition import ServedPartition, StoredRecords
-from kseg.serve.turns import Step, Steps, in_steps
-from kseg.serve.values import MOST_REQUEST_ELEMENTS, Limits, shown_text
+from kseg.serve.turns import AT_WORKER, Step, Steps, in_steps
+from kseg.serve.values import AT_ONCE_REQUEST, MOST_REQUEST_ELEMENTS, Limits, shown_text
 
 Piece = bytes | StoredRecords
 MOST_CLIENT_ID = 40
@@ -72,6 +72,8 @@ def answer_request(frame: bytes, served: ServedCluster, asking: Asking) -> Steps
     Raises RefusedError if the server doesn't answer such requests.
     """
     try:
+        if len(frame) > AT_ONCE_REQUEST:
+            yield AT_WORKER
         header = read_request_header(frame)
         name = f"{shown_text(header.client_id or '-', MOST_CLIENT_ID)} {api_name(header.api_key) or header.api_key}"
         line = f"{name} v{header.api_version}"
@@ -86,7 +88,10 @@ def answer_request(frame: bytes, served: ServedCluster, asking: Asking) -> Steps
         request = ApiRequest(
             served, header.api_version, body, host, port, is_last_try=asking.is_last_try, client=client
         )
-        answering = APIS[header.api_key].answer(request)
+        api = APIS[header.api_key]
+        if not api.begins_at_once:
+            yield AT_WORKER
+        answering = api.answer(request)
         answer = answering if isinstance(answering, ApiAnswer) else (yield from in_steps(answering))
         encoding = _Encoding(header, line, asking.largest)
         if answer.later is not None:

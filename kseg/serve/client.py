@@ -237,7 +237,7 @@ class Client:
 
         Raises OpenError if the log was removed, replaced, truncated or overwritten since the answer was planned.
         """
-        self._shared.figures.reading = records.log.path.parent.name
+        self._shared.figures.reading = records.log.path
         with open_same(records.log) as file:
             state = _state_of(file)
             *stored, last = records.pieces()

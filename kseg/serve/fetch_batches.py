@@ -246,6 +246,11 @@ class FetchPlan(NamedTuple):
     mends: tuple[Mend, ...] = ()
 
     @property
+    def offsets(self) -> range:
+        """The offsets of the ranges."""
+        return range(self.first_offset, self.next_offset)
+
+    @property
     def size(self) -> int:
         """The size of all ranges in bytes."""
         return sum(each.size for each in self.ranges)

@@ -18,6 +18,8 @@ MOST_SESSIONS = 1000
 """`max.incremental.fetch.session.cache.slots`."""
 MOST_PARTITIONS = 1 << 15
 """The most partitions of all sessions together."""
+_FEW_PARTITIONS = 32
+"""The most partitions of a session that are gone through in a moment."""
 EVICTION_SECONDS = 120.0
 """The idle time after which a session makes room for another one: `min.incremental.fetch.session.eviction.ms`."""
 NO_SESSION = 0
@@ -101,6 +103,11 @@ class FetchSessions:
 
     def __len__(self) -> int:
         return len(self._sessions)
+
+    def is_large(self, body: Fields) -> bool:
+        """Return True if a request belongs to a session whose partitions take long to go through."""
+        session = self._sessions.get(body.get("sessionId", NO_SESSION))
+        return session is not None and len(session.partitions) > _FEW_PARTITIONS
 
     def view(self, body: Fields, version: int) -> FetchView | ErrorCode:
         """Return the contents of a request, completed from its session; only `remember_answer` changes that."""

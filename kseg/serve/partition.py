@@ -14,7 +14,7 @@ from kseg.formats.codes import BATCH_HEADER_SIZE
 from kseg.index.header_scan import header_of
 from kseg.index.producers import ProducerState
 from kseg.kernel.contract import MOST, VALID
-from kseg.log.committed import ReadCommitted, read_committed, read_last_stable_offset
+from kseg.log.committed import ReadCommitted, read_committed
 from kseg.log.lineage import UNKNOWN, EpochStarts, all_epochs, latest_epoch, noted_epochs
 from kseg.log.lookup import SpecialTime, lookup_time
 from kseg.log.partition import PartitionEnd, PartitionLog
@@ -140,7 +140,7 @@ class _Known(NamedTuple):
     """The transactions up to a log end offset, and the time at which they may be read again."""
 
     log_end: int
-    value: ReadCommitted | int | None
+    read: ReadCommitted
     stays_until: float
 
 
@@ -152,54 +152,71 @@ class CommittedView:
         self._stable: _Known | None = None
         self._by_base: OrderedDict[int, _Known] = OrderedDict()
 
+    def known_last_stable_offset(self, log_end: int) -> int | None:
+        """Return the same as `last_stable_offset` if nothing has to be read for it, otherwise None."""
+        known = self._stable
+        return None if known is None or _is_stale(known, log_end) else _stable_of(known, log_end)
+
     def last_stable_offset(self, partition: PartitionLog, log_end: int) -> int:
         """Return the first undecided offset: the oldest open transaction's, or the end of the log.
 
         Raises OpenError if a log can't be opened.
         """
+        if not partition.segments:
+            return log_end
         with self._lock:
             known = self._stable
             if known is None or _is_stale(known, log_end):
-                started = monotonic()
-                known = self._stable = _expiring(log_end, read_last_stable_offset(partition), started)
-        open_from = known.value if isinstance(known.value, int) else log_end
-        return min(open_from, known.log_end, log_end)
+                known = self._stable = self._read(partition, log_end, len(partition.segments) - 1)
+        return _stable_of(known, log_end)
 
-    def find_aborted(
-        self, partition: PartitionLog, log_end: int, first_offset: int, end_offset: int
-    ) -> list[tuple[int, int]]:
+    def known_aborted(self, partition: PartitionLog, offsets: range) -> list[tuple[int, int]] | None:
+        """Return the same as `find_aborted` if nothing has to be read for it, otherwise None."""
+        known = self._by_base.get(partition.base_offsets[partition.floor_slot(offsets.start) or 0])
+        return None if known is None or known.log_end < offsets.stop else _aborted_within(known, offsets)
+
+    def find_aborted(self, partition: PartitionLog, log_end: int, offsets: range) -> list[tuple[int, int]]:
         """Return aborted transactions that overlap some offsets, as (producer id, first offset), by first offset.
 
         Raises OpenError if a log can't be opened.
         """
-        slot = partition.floor_slot(first_offset) or 0
+        slot = partition.floor_slot(offsets.start) or 0
         base = partition.base_offsets[slot]
-        following = partition.base_offsets[slot + 1 : slot + 2]
         with self._lock:
-            known = self._by_base.pop(base, None)
-            if known is None or (not following and known.log_end < end_offset):
-                started, end = monotonic(), following[0] if following else MOST
-                known = _expiring(log_end, read_committed(partition.segments, partition, base, end), started)
-            self._by_base[base] = known
-            while len(self._by_base) > MOST_SEGMENTS:
-                self._by_base.popitem(last=False)
-        found = _reaching(known.value, first_offset, end_offset) if isinstance(known.value, ReadCommitted) else ()
-        return sorted(found, key=lambda each: each[1])
+            known = self._by_base.get(base)
+            if known is None or known.log_end < offsets.stop:  # a closed segment may have grown before
+                known = self._read(partition, log_end, slot)
+            self._by_base.move_to_end(base)
+        return _aborted_within(known, offsets)
+
+    def _read(self, partition: PartitionLog, log_end: int, slot: int) -> _Known:
+        """Read the transactions of a segment, and keep them. The caller holds the lock."""
+        started, (base, end, *_) = monotonic(), [*partition.base_offsets[slot : slot + 2], MOST]
+        read = read_committed(partition.segments, partition, base, end)
+        now = monotonic()
+        known = self._by_base[base] = _Known(log_end, read, now + REST * (now - started))
+        while len(self._by_base) > MOST_SEGMENTS:
+            self._by_base.popitem(last=False)
+        return known
 
 
-def _expiring(log_end: int, value: ReadCommitted | int | None, started: float) -> _Known:
-    now = monotonic()
-    return _Known(log_end, value, now + REST * (now - started))
+def _stable_of(known: _Known, log_end: int) -> int:
+    open_from = known.read.last_stable_offset
+    return min(log_end if open_from is None else open_from, known.log_end, log_end)
+
+
+def _aborted_within(known: _Known, offsets: range) -> list[tuple[int, int]]:
+    return sorted(_reaching(known.read, offsets), key=lambda each: each[1])
 
 
 def _is_stale(known: _Known, log_end: int) -> bool:
     return known.log_end != log_end and monotonic() >= known.stays_until
 
 
-def _reaching(read: ReadCommitted, first_offset: int, end_offset: int) -> Iterator[tuple[int, int]]:
+def _reaching(read: ReadCommitted, offsets: range) -> Iterator[tuple[int, int]]:
     for producer_id, spans in read.aborted.items():
         for begun, marker in spans:
-            if begun < end_offset and marker >= first_offset:
+            if begun < offsets.stop and marker >= offsets.start:
                 yield producer_id, begun
 
 
@@ -312,6 +329,7 @@ class ServedPartition:
         self._high_watermark = settings.high_watermark
         self.is_strict, self._mends_lz4 = settings.is_strict, settings.mends_lz4
         self._lock = Lock()
+        self._places_lock = Lock()
         self._end = IntactEnd()
         self._state: FileState | None = None
         self._offsets: ServedOffsets | None = None
@@ -331,17 +349,22 @@ class ServedPartition:
         """True if damaged bytes were skipped."""
         return bool(self._told)
 
+    def known_offsets(self) -> ServedOffsets | None:
+        """Return its offsets if its files were just checked, otherwise None."""
+        known = self._offsets
+        return known if known is not None and monotonic() - self._looked_at < GROWTH_SECONDS else None
+
     def offsets(self) -> ServedOffsets:
         """Return its current offsets; checks its files at most every GROWTH_SECONDS.
 
         Raises OpenError if they can't be read.
         """
         with self._lock:
-            now = monotonic()
-            if self._offsets is None or now - self._looked_at >= GROWTH_SECONDS:
-                self._offsets = self._look_and_report(self._offsets)
+            known = self.known_offsets()
+            if known is None:
+                known = self._offsets = self._look_and_report(self._offsets)
                 self._looked_at = monotonic()
-            return self._offsets
+            return known
 
     def _look_and_report(self, known: ServedOffsets | None) -> ServedOffsets:
         """Read the offsets; report an error once, since clients only see one that makes them try again."""
@@ -385,14 +408,26 @@ class ServedPartition:
         """
         if self.listed is None:
             return offsets.high_watermark
-        stable = self._committed.last_stable_offset(self.listed, offsets.log_end)
-        return min(max(stable, offsets.log_start), offsets.high_watermark)
+        return _within(self._committed.last_stable_offset(self.listed, offsets.log_end), offsets)
+
+    def known_last_stable_offset(self, offsets: ServedOffsets) -> int | None:
+        """Return the same as `last_stable_offset` if nothing has to be read for it, otherwise None."""
+        if self.listed is None:
+            return offsets.high_watermark
+        stable = self._committed.known_last_stable_offset(offsets.log_end)
+        return None if stable is None else _within(stable, offsets)
 
     def find_aborted(self, plan: FetchPlan, offsets: ServedOffsets) -> list[tuple[int, int]]:
         """Return aborted transactions in a planned answer, as (producer id, first offset)."""
         if self.listed is None or not plan.ranges:
             return []
-        return self._committed.find_aborted(self.listed, offsets.log_end, plan.first_offset, plan.next_offset)
+        return self._committed.find_aborted(self.listed, offsets.log_end, plan.offsets)
+
+    def known_aborted(self, plan: FetchPlan) -> list[tuple[int, int]] | None:
+        """Return the same as `find_aborted` if nothing has to be read for it, otherwise None."""
+        if self.listed is None or not plan.ranges:
+            return []
+        return self._committed.known_aborted(self.listed, plan.offsets)
 
     def size(self) -> int:
         """Return the size of its logs now in bytes. Raises OpenError if its directory can't be listed."""
@@ -481,6 +516,11 @@ class ServedPartition:
         nothing = FetchPlan((), bounds.first_offset, bounds.first_offset, tuple(missed))
         return (StoredLog(partition.path, None, None), nothing) if missed else None
 
+    def known_plan(self, bounds: FetchBounds) -> tuple[StoredLog, FetchPlan] | None:
+        """Return the same as `plan` if no log has to be read for it, otherwise None."""
+        planned = None if self._mends_lz4 else self._plans.find(str(self), bounds)
+        return None if planned is None else self._answer(planned, ())
+
     def _answer(self, planned: Planned, missed: Iterable[Missed]) -> tuple[StoredLog, FetchPlan]:
         """Return the answer of a plan; `missed`: skipped bytes before its segment."""
         segment, log, plan = planned
@@ -504,7 +544,7 @@ class ServedPartition:
 
     def _place_of(self, partition: PartitionLog, offset: int) -> _Place:
         """Return the place to look for an offset: the end of an answer, or by the index."""
-        with self._lock:
+        with self._places_lock:
             known = self._places.pop(offset, None)
         if known is not None and known.base_offset in partition.base_offsets:
             return known
@@ -518,14 +558,14 @@ class ServedPartition:
         return _Place(segment.base_offset, step.scan_position)
 
     def _remember(self, offset: int, place: _Place) -> None:
-        with self._lock:
+        with self._places_lock:
             self._places[offset] = place
             while len(self._places) > MOST_PLACES:
                 self._places.popitem(last=False)
 
     def _tell_all(self, segment: SegmentFiles, missed: Iterable[Missed]) -> None:
-        is_active = self.listed is not None and segment.path == self.listed.segments[-1].path
         for each in missed:
+            is_active = self.listed is not None and segment.path == self.listed.segments[-1].path
             self._report_missed(segment, each, is_active=is_active)
 
     def _report_missed(self, segment: SegmentFiles, missed: Missed, *, is_active: bool) -> None:
@@ -558,6 +598,11 @@ def _plan_segment(
         missed = Missed(0, f"unreadable: {error.message}", max(bounds.first_offset, segment.base_offset), None)
         return plans or [FetchPlan((), bounds.first_offset, bounds.first_offset, (missed,))]
     return [plans[0], *(plan for plan in plans[1:] if plan.ranges)]
+
+
+def _within(stable: int, offsets: ServedOffsets) -> int:
+    """Return a last stable offset within the readable offsets."""
+    return min(max(stable, offsets.log_start), offsets.high_watermark)
 
 
 def _lost_text(missed: Missed) -> str:

@@ -8,9 +8,10 @@ from contextlib import suppress
 from heapq import heappop, heappush
 from itertools import count
 from time import monotonic, thread_time
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar, cast
 
 from kseg.serve.values import (
+    AT_ONCE_SECONDS,
     BUSY_SECONDS,
     FIRST_TURN_SECONDS,
     MOST_BEGUN,
@@ -27,25 +28,34 @@ T = TypeVar("T")
 
 
 class Step(NamedTuple):
-    """The state of a response: its size in memory, and whether it can be restarted."""
+    """The state of a response: its size in memory, and whether it can be restarted.
+
+    needs_worker: what follows may read from a disk or take long.
+    """
 
     size: int = 0
     may_begin_again: bool = True
+    needs_worker: bool = False
+
+
+AT_WORKER = Step(needs_worker=True)
+"""The step before work for a worker."""
+_SAFE = Step()
 
 
 Steps = Generator[Step, None, T]
 """Work in short steps, and its result."""
 
 
-def in_steps(work: Generator[None, None, T]) -> Steps[T]:
+def in_steps(work: Generator[Step | None, None, T]) -> Steps[T]:
     """Wrap work that can safely be started again and holds no counted bytes."""
     while True:
         try:
-            next(work)
+            step = next(work)
         except StopIteration as end:
             outcome: T = end.value
             return outcome
-        yield Step()
+        yield step or _SAFE
 
 
 def run_at_once(steps: Steps[T]) -> T:
@@ -127,13 +137,13 @@ class _Outcome(NamedTuple):
     value: object = None
 
 
-def _take_turn(steps: Steps[T], usage: Usage, length: float) -> _Outcome:
+def _take_turn(steps: Steps[T], usage: Usage, length: float, *, is_at_worker: bool = True) -> _Outcome:
     """Run some work until its turn is over. Time during which other threads hold the interpreter doesn't count."""
     started = thread_time()
     try:
         while True:
             step = next(steps)
-            if (seconds := thread_time() - started) >= length:
+            if (seconds := thread_time() - started) >= length or (step.needs_worker and not is_at_worker):
                 return _Outcome(step, seconds, is_done=False)
     except StopIteration as end:
         return _Outcome(Step(), thread_time() - started, is_done=True, value=end.value)
@@ -169,10 +179,17 @@ class Turns:
     async def finish(self, begin: Callable[[], Steps[T]], asker: Asker, *, is_large: bool) -> T:
         """Finish a client's work, which `begin` starts, possibly several times.
 
-        Raises ConnectionAbortedError if the client has gone while it waited.
+        If the client isn't busy, its work begins without a worker. Handing it over would take longer than an answer
+        from memory. Raises ConnectionAbortedError if the client has gone while it waited.
         """
         usage, seconds, place = asker.usage, 0.0, None
         steps: Steps[T] | None = None
+        if not is_large and usage.seconds < BUSY_SECONDS:
+            steps = begin()
+            outcome = _take_turn(steps, usage, AT_ONCE_SECONDS, is_at_worker=False)
+            if outcome.is_done:
+                return cast(T, outcome.value)
+            seconds = outcome.seconds
         try:
             while True:
                 if place is None and steps is None and (is_large or usage.seconds >= BUSY_SECONDS):
@@ -184,8 +201,7 @@ class Turns:
                 is_busy = place is self._long or usage.seconds >= BUSY_SECONDS
                 outcome = await self._take_turn(steps, usage, seconds, is_busy=is_busy)
                 if outcome.is_done:
-                    value: T = outcome.value  # type: ignore[assignment]
-                    return value
+                    return cast(T, outcome.value)
                 seconds += outcome.seconds
                 place = self._next_place(place, seconds)
                 if place is None and outcome.step.may_begin_again:

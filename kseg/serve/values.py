@@ -46,6 +46,8 @@ WORKERS = 3
 """Threads that read logs and encode answers."""
 FIRST_TURN_SECONDS = 0.002
 """The first turn of a request at a worker: most need no more."""
+AT_ONCE_SECONDS = 0.0005
+"""The time for which a request is answered without a worker, as long as nothing is read from a disk."""
 SHORT_SECONDS = 0.01
 """The time at a worker after which a request counts as long, and its client as busy."""
 MOST_SHORT = 64
@@ -66,6 +68,8 @@ MOST_BUSY_TURNS = 1
 """The most workers for busy clients at once."""
 MOST_BEGUN = 2
 """The most busy clients' requests and large ones in progress; others wait."""
+AT_ONCE_REQUEST = 1 << 10
+"""The size up to which a request may be answered without a worker."""
 SMALL_REQUEST = 1 << 14
 """The size up to which a request takes no counted room."""
 SMALL_ANSWER = 1 << 16
@@ -130,7 +134,7 @@ MOST_SHOWN = 200
 def shown_text(text: str, most: int = MOST_SHOWN) -> str:
     """Return a client's text on one line, cut to `most` characters; unprintable ones become question marks."""
     short = text if len(text) <= most else f"{text[: most - 1]}…"
-    return "".join(character if character.isprintable() else "?" for character in short)
+    return short if short.isprintable() else "".join(each if each.isprintable() else "?" for each in short)
 
 
 LONGEST_PATTERN = 512
@@ -262,7 +266,7 @@ class KnownPlans:
             if planned is None:
                 return None
             self._plans.move_to_end(key)
-        if stored_log(planned.segment.path) == planned.log:
+        if stored_log(planned.log.path) == planned.log:
             return planned
         with self._lock:
             self._plans.pop(key, None)

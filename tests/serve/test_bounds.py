@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
+from threading import current_thread
 from time import thread_time
 from typing import Any
 
@@ -22,7 +23,7 @@ from kseg.protocol.messages import api_name, build_response
 from kseg.serve.answer import Asking as Asked
 from kseg.serve.answer import answer_request
 from kseg.serve.server import Server
-from kseg.serve.turns import Room, Step, Steps, Turns, Usage, run_at_once
+from kseg.serve.turns import AT_WORKER, Room, Step, Steps, Turns, Usage, run_at_once
 from kseg.serve.values import LARGEST_REQUEST, MOST_BEGUN, WORKERS, Limits
 from tests.log_files import NewBatch, NewRecord, write_segment
 from tests.loops import for_each
@@ -383,6 +384,21 @@ def test_long_work_lets_short_work_pass_and_ends() -> None:
     assert sorted(done[1:]) == names
     assert work.begun.count("long 0") == work.begun.count("long 2") == 1  # they change others' answers
     assert max(map(work.begun.count, names)) <= 2
+
+
+def test_only_work_that_needs_a_worker_goes_to_one() -> None:
+    threads: list[str] = []
+
+    def work() -> Steps[None]:
+        threads.append(current_thread().name)
+        yield Step()
+        threads.append(current_thread().name)
+        yield AT_WORKER
+        threads.append(current_thread().name)
+
+    with ThreadPoolExecutor(WORKERS, "worker") as workers:
+        asyncio.run(Turns(workers).finish(work, Asking(), is_large=False))
+    assert threads == [current_thread().name] * 2 + ["worker_0"]
 
 
 def test_nothing_is_done_for_a_client_that_left_while_its_large_request_waited() -> None:

@@ -23,7 +23,7 @@ from kseg.serve.values import KEPT_BACK
 from kseg.system.placed_path import Placement
 from tests import golden
 from tests.cluster.made_metadata import write_metadata
-from tests.log_files import NewBatch, NewRecord, batch_bytes, write_segment
+from tests.log_files import ABORT, NewBatch, NewRecord, batch_bytes, marker, write_segment
 from tests.loops import for_each
 from tests.protocol.packets import request
 from tests.protocol.test_golden import frames as recorded_frames
@@ -508,6 +508,19 @@ def test_aborted_transactions_are_named_to_those_who_read_committed() -> None:
     assert found == sorted(found, key=lambda each: each[1])
     assert set(found) <= wanted
     assert found
+
+
+def test_aborts_in_a_segment_that_grew_before_it_was_closed_are_named(client: Connection, partition: Path) -> None:
+    assert partition_of(client.ask(FETCH, 11, fetch(90, isolationLevel=1)))["abortedTransactions"] == []
+    aborted = NewBatch(RECORDS, 100, 7, 0, is_transactional=True)
+    end = marker(ABORT, aborted)
+    client.send(FETCH, 11, fetch(100, isolationLevel=1, maxWaitMs=1000 * PATIENCE))
+    write_segment(partition, [NewBatch(RECORDS, end.next_offset)], end.next_offset)
+    with (partition / f"{0:020}.log").open("ab") as log:
+        log.write(batch_bytes(aborted) + batch_bytes(end))
+    message = read_response(client.receive(), FETCH, 11)
+    assert message.body is not None
+    assert partition_of(message.body)["abortedTransactions"] == [{"producerId": 7, "firstOffset": 100}]
 
 
 def test_replicas_on_several_disks_are_one_partition(tmp_path: Path) -> None:

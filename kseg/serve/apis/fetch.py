@@ -1,7 +1,7 @@
 """APIs that read and write logs: Fetch, ListOffsets, OffsetForLeaderEpoch, Produce."""
 
 from collections import Counter
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Generator, Iterable, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
@@ -21,11 +21,15 @@ from kseg.serve.cluster import ServedCluster
 from kseg.serve.fetch_batches import FetchBounds
 from kseg.serve.fetch_sessions import BY_ID, AskedPartition, named_partitions
 from kseg.serve.partition import ServedOffsets, ServedPartition, StoredRecords
+from kseg.serve.turns import AT_WORKER, Step
 from kseg.serve.values import LARGEST_FETCH, LARGEST_PARTITION_FETCH, LONGEST_WAIT_SECONDS
 
 READ_COMMITTED = 1
 _HAS_TOP_ERROR = 7
 """From this version on a response has an error for the whole request."""
+
+
+_PartSteps = Generator[Step | None, None, Fields]
 
 
 class _Room(NamedTuple):
@@ -41,6 +45,8 @@ def answer_fetch(request: ApiRequest) -> ApiSteps:
     refused = _refusal(request)
     if refused is not None:
         return refused
+    if request.served.fetch_sessions.is_large(body):
+        yield AT_WORKER
     view = request.served.fetch_sessions.view(body, request.version)
     if isinstance(view, ErrorCode):
         return _no_session(view)
@@ -49,9 +55,9 @@ def answer_fetch(request: ApiRequest) -> ApiSteps:
     awaited: dict[ServedPartition, int] = {}
     size = 0
     for each in view.partitions:
-        yield
+        yield None
         partition = _partition_of(request, each)
-        part = _fetch_partition(request, each.fields, partition, room)
+        part = yield from _fetch_partition(request, each.fields, partition, room)
         parts.append(part)
         if isinstance(partition, ServedPartition):
             awaited[partition] = part["highWatermark"]
@@ -105,14 +111,21 @@ def _partition_of(request: ApiRequest, asked: AskedPartition) -> ServedPartition
 
 def _fetch_partition(
     request: ApiRequest, fields: Fields, partition: ServedPartition | ErrorCode, room: _Room
-) -> Fields:
+) -> _PartSteps:
+    """Return a partition's part of the response, from memory if possible; a worker does the rest."""
     number = fields["partition"]
     if isinstance(partition, ErrorCode):
         return _error_part(number, partition)
     try:
-        offsets = partition.offsets()
+        offsets = partition.known_offsets()
+        if offsets is None:
+            yield AT_WORKER
+            offsets = partition.offsets()
         is_committed = request.body["isolationLevel"] == READ_COMMITTED
-        end = partition.last_stable_offset(offsets) if is_committed else offsets.high_watermark
+        end = partition.known_last_stable_offset(offsets) if is_committed else offsets.high_watermark
+        if end is None:
+            yield AT_WORKER
+            end = partition.last_stable_offset(offsets)
         known = {
             "partitionIndex": number,
             "errorCode": ErrorCode.NONE,
@@ -124,7 +137,7 @@ def _fetch_partition(
         if not offsets.log_start <= fields["fetchOffset"] <= offsets.log_end:
             return {**_error_part(number, ErrorCode.OFFSET_OUT_OF_RANGE), "abortedTransactions": None}
         bounds = _bounds(partition, fields, room, end, is_committed=is_committed)
-        return {**known, **_records(partition, bounds, offsets, is_committed=is_committed)}
+        return {**known, **(yield from _records(partition, bounds, offsets, is_committed=is_committed))}
     except KsegError:
         return _error_part(number, ErrorCode.KAFKA_STORAGE_ERROR)
 
@@ -144,10 +157,15 @@ def _bounds(
 
 def _records(
     partition: ServedPartition, bounds: FetchBounds | None, offsets: ServedOffsets, *, is_committed: bool
-) -> Fields:
-    planned = None if bounds is None else partition.plan(bounds)
-    if bounds is None or planned is None:
+) -> _PartSteps:
+    if bounds is None:
         return {}
+    planned = partition.known_plan(bounds)
+    if planned is None:
+        yield AT_WORKER
+        planned = partition.plan(bounds)
+        if planned is None:
+            return {}
     log, plan = planned
     if partition.is_strict and plan.missed:
         return {"errorCode": ErrorCode.CORRUPT_MESSAGE}
@@ -156,7 +174,10 @@ def _records(
     records = StoredRecords(log, plan.ranges, plan.first_offset, plan.next_offset, plan.mends)
     if not is_committed:
         return {"records": records}
-    aborted = partition.find_aborted(plan, offsets)
+    aborted = partition.known_aborted(plan)
+    if aborted is None:
+        yield AT_WORKER
+        aborted = partition.find_aborted(plan, offsets)
     return {
         "records": records,
         "abortedTransactions": [{"producerId": producer_id, "firstOffset": first} for producer_id, first in aborted],

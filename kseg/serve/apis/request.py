@@ -11,6 +11,7 @@ from kseg.protocol.error_codes import ErrorCode
 from kseg.serve.cluster import ServedCluster
 from kseg.serve.groups.classic import ClientName
 from kseg.serve.partition import ServedPartition
+from kseg.serve.turns import Step
 
 
 class ApiRequest(NamedTuple):
@@ -50,7 +51,7 @@ class ApiAnswer(NamedTuple):
     later: Later | None = None
 
 
-ApiSteps = Generator[None, None, ApiAnswer]
+ApiSteps = Generator[Step | None, None, ApiAnswer]
 """A long answer in steps. It changes nothing before its end, so it can be started again."""
 
 
@@ -58,7 +59,8 @@ class Api(NamedTuple):
     """An API: its key, the answered versions, the answering function, and whether it is listed for clients.
 
     told_versions: the listed versions, if these differ. changes: whether an answer changes later
-    answers, so that a request must not be answered twice.
+    answers, so that a request must not be answered twice. begins_at_once: whether an answer's steps tell when it needs
+    a worker; other answers need one from the start.
     """
 
     key: int
@@ -67,6 +69,7 @@ class Api(NamedTuple):
     is_offered: bool = True
     told_versions: VersionRange | None = None
     changes: bool = False
+    begins_at_once: bool = False
 
     @property
     def advertised_versions(self) -> VersionRange:

@@ -250,7 +250,7 @@ APIS = {
     api.key: api
     for api in (
         Api(PRODUCE, VersionRange(3, 13), refuse_produce, told_versions=OLD_PRODUCE),
-        Api(FETCH, VersionRange(4, 18), answer_fetch, changes=True),
+        Api(FETCH, VersionRange(4, 18), answer_fetch, changes=True, begins_at_once=True),
         Api(LIST_OFFSETS, VersionRange(1, 11), answer_list_offsets),
         Api(METADATA, VersionRange(0, 13), answer_metadata),
         Api(OFFSET_FOR_LEADER_EPOCH, VersionRange(2, 4), answer_offset_for_leader_epoch),

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from kseg.carve.piece_crcs import Beginning, PieceCrcs, Rest
 from kseg.carve.runs import Runs, TornHead
+from kseg.formats.codes import BATCH_HEADER_SIZE
 from kseg.formats.header_fields import BATCH_BASE_OFFSET
 from kseg.reading.batch import Batch
 
@@ -18,7 +19,10 @@ MOST_TESTS = 10**9
 _ALL_TESTS = 16 * MOST_TESTS
 """The most tests for all torn batches: each joined one may show the next."""
 _SURE_TESTS = 1 << 22
-"""The most tests for a batch without a codec: one in 1000 would find a wrong block, and its records may look right."""
+"""The most tests for a batch without a codec: one in 1000 would find a wrong block, and its records may look right.
+
+All batches with records larger than a block share them, since a wrong block within a record leaves no trace.
+"""
 _PIECE = 1 << 20
 Pieces = tuple[tuple[int, int], ...]
 
@@ -121,9 +125,12 @@ class LooseBlocks:
         """Yield tasks by their numbers, with the pieces of a batch whose middle or end is in loose blocks."""
         block, positions, searches = self._runs.block, self._positions, _Searches(self._runs.block)
         most_tests = min(MOST_TESTS, self._tests_left) // max(len(tasks), 1)
+        unproven = sum(_may_hide_a_block(ends.head, block) for ends in tasks)
         for ends in tasks:
             place = bisect_left(positions, ends.beginning.header.position)
-            self._tests_left -= searches.add(ends, most_tests, place, len(positions))
+            sharing = unproven if _may_hide_a_block(ends.head, block) else 1
+            most = most_tests if ends.head.header.codec else min(most_tests, _SURE_TESTS // sharing)
+            self._tests_left -= searches.add(ends, most, place, len(positions))
         for number, at, first, count in self._runs.kernel.find_middles(
             searches.rows, searches.wanted, searches.rests, memoryview(positions), memoryview(self._crcs), block
         ):
@@ -151,7 +158,7 @@ class _Searches:
         most_blocks = (left + padding - least) // block
         rests = 1 if rest is None else max(min(len(rest.crcs), most_blocks + 1), 0)
         pairs = breaks * max(rests, 1)
-        reach = (most_tests if beginning.header.codec else min(most_tests, _SURE_TESTS)) // pairs // 2
+        reach = most_tests // pairs // 2
         window = range(block_count)[max(place - reach, 0) : place + reach]
         first_break = self._place_of(self.wanted, ("beginning", beginning.header.position, breaks), beginning.crcs)
         first_rest = 0 if rest is None else self._place_of(self.rests, ("rest", rest.end, len(rest.crcs)), rest.crcs)
@@ -165,6 +172,13 @@ class _Searches:
         if place == len(table):
             table.extend(crcs)
         return place
+
+
+def _may_hide_a_block(head: TornHead, block: int) -> bool:
+    """Return True if a wrong block may lie within one record of a torn batch, which could be read all the same."""
+    header = head.header
+    is_known = head.room >= BATCH_HEADER_SIZE
+    return not header.codec and not (is_known and header.size < block * (header.records_count or 1))
 
 
 def _merge_adjacent(pieces: Pieces) -> Iterator[tuple[int, int]]:

@@ -329,6 +329,20 @@ def test_a_batch_in_three_pieces_comes_back(tmp_path: Path) -> None:
     assert [line["how"] for line in evidence(tmp_path) if line["type"] == "batch"] == ["whole", "joined-3", "whole"]
 
 
+@pytest.mark.parametrize(("others", "joined"), [(0, ["joined-3"]), (40, [])])
+def test_large_records_share_the_tests_that_may_find_a_wrong_block(
+    others: int, joined: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A wrong block within a record leaves no trace but a CRC, which fits by chance if there are enough tests."""
+    monkeypatch.setattr("kseg.carve.loose_blocks._SURE_TESTS", 400)
+    log = large_log("a").content
+    heads = [large_log(f"other-{number}").content[:BLOCK] for number in range(others)]
+    noise = random.Random(1).randbytes(BLOCK)
+    image = [log[BLOCK : 4 * BLOCK], log[4 * BLOCK :].ljust(BLOCK, b"\0"), log[:BLOCK], *heads]
+    carve(tmp_path, noise.join(image))
+    assert [line["how"] for line in evidence(tmp_path) if line.get("how") == "joined-3"] == joined
+
+
 def test_the_last_batch_comes_back_from_a_block_without_other_batches(tmp_path: Path) -> None:
     log, twin = large_log("a", (3000, 3000)), large_log("b", (3000, 3000))
     noise = random.Random(1).randbytes(3 * BLOCK)

@@ -147,6 +147,7 @@ def _show_version(context: click.Context, _: click.Parameter, wanted: bool) -> N
 def _version_lines() -> Iterator[str]:
     """Yield the version with the kernel, the known releases of Kafka, and the versions of Python and of libraries."""
     from platform import python_version
+    from sysconfig import get_platform
 
     from kseg import kernel
     from kseg.releases import LATEST, NEWEST, OLDEST
@@ -156,7 +157,7 @@ def _version_lines() -> Iterator[str]:
     passed_over = "" if problem is None else f"; fast can't be loaded: {problem}"
     yield f"kseg {VERSION} (kernel: {kernel.load().NAME}{passed_over})"
     yield f"Kafka: files of {OLDEST} to {NEWEST}, output like {OLDEST} to {LATEST}"
-    yield f"Python: {python_version()} on {sys.platform}"
+    yield f"Python: {python_version()} on {get_platform()}"
     yield f"libraries: {', '.join(_library_versions())}"
 
 

@@ -11,6 +11,7 @@ from importlib.machinery import EXTENSION_SUFFIXES
 from importlib.metadata import version
 from pathlib import Path
 from platform import python_version
+from sysconfig import get_platform
 
 import click
 import pytest
@@ -233,7 +234,7 @@ def test_version_names_the_kernel(kernel_name: str) -> None:
 def test_version_names_kafkas_releases_python_and_the_installed_libraries() -> None:
     _, releases, python, libraries = in_shell("kseg --version").stdout.splitlines()
     assert releases == f"Kafka: files of {OLDEST} to {NEWEST}, output like {OLDEST} to {LATEST}"
-    assert python == f"Python: {python_version()} on {sys.platform}"
+    assert python == f"Python: {python_version()} on {get_platform()}"
     assert {f"{name} {version(name)}" for name in ("click", "zstandard", "pyarrow")} <= {
         *libraries.removeprefix("libraries: ").split(", ")
     }

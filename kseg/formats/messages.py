@@ -420,7 +420,7 @@ class FixedFields(NamedTuple):
         """Add the values to the fields of a structure."""
         data = stream.read(self.layout.size)
         if len(data) < self.layout.size:
-            raise StreamError("the bytes end too early")
+            raise StreamError
         fields.update(zip(self.grammars, self.layout.unpack(data), strict=True))
 
     def write(self, fields: Fields, stream: BytesIO) -> None:

@@ -272,11 +272,15 @@ class Rules(NamedTuple):
     """The name of the value's version in the JSON."""
     checks_versions: bool
     """True if an unknown value version is an error; before 4.1 it is read as the newest."""
+    names: Mapping[str, tuple[str, ...]]
+    """Names of the numbers in fields of the value; a number without a name is printed as text."""
 
 
-def coordinator_decoder(messages: Messages, release: Release, version_word: str = "version") -> Decoder:
+def coordinator_decoder(
+    messages: Messages, release: Release, version_word: str = "version", names: Mapping[str, tuple[str, ...]] = {}
+) -> Decoder:
     """Return a decoder of records with these messages; it fails only at a missing key."""
-    rules = Rules(messages, version_word, checks_versions=release.numbers >= (4, 1))
+    rules = Rules(messages, version_word, release.numbers >= (4, 1), names)
 
     def decode(key: bytes | None, value: bytes | None, offset: int) -> Parts:
         if key is not None and len(key) < 2:
@@ -315,6 +319,9 @@ def value_text(rules: Rules, record_type: int, value: bytes | None) -> str:
         for member, bare in zip(shown["members"], fields["members"], strict=True):
             show_embedded(member, "subscription", message_schema("ConsumerProtocolSubscription"), bare["subscription"])
             show_embedded(member, "assignment", message_schema("ConsumerProtocolAssignment"), bare["assignment"])
+    for field, names in rules.names.items():
+        number = fields[field]
+        shown[field] = names[number] if 0 <= number < len(names) else str(number)
     return json_text({rules.version_word: str(version), "data": shown})
 
 

@@ -339,6 +339,10 @@ STATES = (
     "Dead",
     "PrepareEpochFence",
 )
+"""Names of a transaction's states, by number. Source: TransactionState."""
+
+JSON_NAMES: Since[dict[str, tuple[str, ...]]] = (((4, 1), {}), ((4, 4), {"transactionStatus": STATES}))
+"""Fields of a transaction's JSON that show names for numbers."""
 
 
 class TransactionTexts(NamedTuple):
@@ -414,7 +418,7 @@ def offsets_json_decoder(release: Release) -> Decoder:
 
 def transaction_json_decoder(release: Release) -> Decoder:
     """Return the decoder of `__transaction_state` from 4.1 on."""
-    return coordinator_decoder(transaction_messages(release), release)
+    return coordinator_decoder(transaction_messages(release), release, names=value_in(release, JSON_NAMES))
 
 
 def share_state_decoder(release: Release) -> Decoder:

@@ -193,6 +193,24 @@ def test_tombstone_by_release(release: tuple[int, ...], parts: tuple[bytes | Non
 
 
 @pytest.mark.parametrize(
+    ("release", "number", "shown"),
+    [
+        ((4, 3, 1), 2, b"2"),
+        ((4, 4, 0), 0, b'"Empty"'),
+        ((4, 4, 0), 7, b'"PrepareEpochFence"'),
+        ((4, 4, 0), 8, b'"8"'),
+        ((4, 4, 0), -1, b'"-1"'),
+    ],
+)
+def test_status_of_a_transaction_is_a_name_since_4_4(release: tuple[int, ...], number: int, shown: bytes) -> None:
+    fields = {"transactionStatus": number, "transactionPartitions": []}
+    value = b"\0\1" + build_message(message_schema("TransactionLogValue"), 1, fields)
+    payload = decoder_for("transaction-log-decoder", release)(TRANSACTION_KEY, value, 0).payload
+    assert payload is not None
+    assert b'"transactionStatus":' + shown + b"," in payload
+
+
+@pytest.mark.parametrize(
     ("option", "release", "key", "value", "parts"),
     [
         ("offsets-decoder", (3, 4, 1), b"\0\x63", b"", (b"unknown::version=99", None)),

@@ -150,13 +150,13 @@ def _version_lines() -> Iterator[str]:
     from sysconfig import get_platform
 
     from kseg import kernel
-    from kseg.releases import LATEST, NEWEST, OLDEST
+    from kseg.releases import NEWEST, OLDEST
     from kseg.version import VERSION
 
     problem = kernel.load_problem()
     passed_over = "" if problem is None else f"; fast can't be loaded: {problem}"
     yield f"kseg {VERSION} (kernel: {kernel.load().NAME}{passed_over})"
-    yield f"Kafka: files of {OLDEST} to {NEWEST}, output like {OLDEST} to {LATEST}"
+    yield f"Kafka: files and output of {OLDEST} to {NEWEST}"
     yield f"Python: {python_version()} on {get_platform()}"
     yield f"libraries: {', '.join(_library_versions())}"
 

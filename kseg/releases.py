@@ -33,10 +33,8 @@ _NAMES = (
 RELEASES = tuple(tuple(map(int, name.split("."))) for name in _NAMES.split())
 """All releases, ascending, as in Maven Central and Kafka's archive."""
 OLDEST = Release((0, 8, 2))
-LATEST = Release((4, 3, 1))
-"""The latest release whose tool's output is known: `kafka-tools` of later ones isn't published."""
 NEWEST = Release(RELEASES[-1])
-"""The latest release whose files are known."""
+"""The latest release, whose files and tool are known."""
 
 
 def parse_release(text: str) -> Release:
@@ -45,7 +43,7 @@ def parse_release(text: str) -> Release:
     Raises UsageError for anything else, and for releases that never existed, with the nearest existing ones.
     """
     if text == "latest":
-        return LATEST
+        return NEWEST
     if not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9}){1,3}", text):
         raise UsageError(f"--like {text}: this isn't a release; specify one such as 2.8, 0.10.2.2 or latest")
     numbers = tuple(map(int, text.split(".")))

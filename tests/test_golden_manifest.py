@@ -35,15 +35,6 @@ def test_printing_releases_are_those_of_the_cases() -> None:
     assert listed == printed_by
 
 
-def test_files_without_a_tool_are_those_of_releases_whose_tool_is_not_out() -> None:
-    """`tests/test_corpus.py` has nothing to compare them with: no case names one."""
-    without = {path for path, row in manifest().items() if row[3] == "no tool"}
-    assert without == {path for path, row in manifest().items() if row[2] == "4.4.0"}
-    assert len(without) > 50
-    assert without.isdisjoint(path for case in golden.cases() for path in case.files)
-    assert "4.4.0" not in golden.printers()
-
-
 def test_files_of_the_cases_are_there() -> None:
     missing = {path for case in golden.cases() for path in case.files if not (golden.ROOT / path).exists()}
     assert missing == set()

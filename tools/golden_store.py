@@ -16,9 +16,6 @@ GROUPS = ("healthy", "damaged", "died", "newer", "usage")
 UNLISTED = frozenset({"MANIFEST", "README.md", ".gitattributes"})
 # The documentation's sample was made with this release's record classes.
 SAMPLE_WRITER = "classes-2.0.1"
-# Releases whose `kafka-tools` isn't on Maven Central: their brokers' files have no printed output.
-WITHOUT_TOOL = frozenset({"4.4.0"})
-NO_TOOL = "no tool"
 ENTRY_SIZES = {".index": 8, ".timeindex": 12}
 # A sufficient part of a SHA-256 to name an output; zip stores each name twice.
 OUTPUT_NAME_SIZE = 16
@@ -127,11 +124,9 @@ def write_manifest(root: Path, cases: Iterable[Case]) -> None:
     lines = ["# sha256\tsize\twritten by\tprinted by\tpath\n"]
     for path in sorted(listed_files(root)):
         content = (root / path).read_bytes()
-        writer = _writer(path, bases)
-        printed_by = ",".join(sorted(printers.get(path, ()), key=release_order))
-        printed_by = printed_by or (NO_TOOL if writer in WITHOUT_TOOL else "-")
+        printed_by = ",".join(sorted(printers.get(path, ()), key=release_order)) or "-"
         digest = hashlib.sha256(content).hexdigest()
-        lines.append(f"{digest}\t{len(content)}\t{writer}\t{printed_by}\t{path}\n")
+        lines.append(f"{digest}\t{len(content)}\t{_writer(path, bases)}\t{printed_by}\t{path}\n")
     (root / "MANIFEST").write_text("".join(lines), encoding="utf-8")
 
 

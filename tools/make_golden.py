@@ -2,7 +2,6 @@
 
 Maven fetches the release's jars; its broker (KRaft, on 127.0.0.1) is started, WriteTopics.java fills topics, the broker
 is stopped; its log directory goes to DIR/logs/WRITER, and DumpLogSegments prints every file with the usual options.
-Where the release's `kafka-tools` isn't out, nothing is printed: the files have no tool, as MANIFEST then says.
 
 `--again 2.0.1` starts no broker: the release's tool, of any release, is run as 2.0.1's was for golden/.
 
@@ -126,7 +125,8 @@ def print_again(release: str, printer: str, every: int, out: Path) -> int:
     wanted = [case for case in store.read_cases(GOLDEN) if case.printer == printer and case.group == "healthy"][::every]
     with tempfile.TemporaryDirectory() as scratch:
         work = Path(scratch)
-        kafka = KafkaClasses(tool_artifacts(release), [], work)
+        logger = [f"org.slf4j:slf4j-simple:{SLF4J}"] if store.release_order(release) >= (3,) else []
+        kafka = KafkaClasses([*tool_artifacts(release), *logger], [], work)
         root = work / "copy"
         for folder in store.DATA_FOLDERS:
             shutil.copytree(GOLDEN / folder, root / folder)
@@ -161,7 +161,7 @@ def make(release: str, out: Path, writer: str, work: Path) -> list[Case]:
         subprocess.run(kafka.command("WriteTopics", bootstrap, options=[QUIET]), check=True)
         wait_until(lambda: is_compacted(logs), CLEAN_SECONDS, "the cleaner has not compacted the topic")
     shutil.copytree(logs, out / "logs" / writer, ignore=lambda _, names: NOT_KEPT.intersection(names))
-    cases = print_all(kafka, release, out, work) if has_tool(release) else []
+    cases = print_all(kafka, release, out, work)
     write(out, cases, store.cut_zero_tails(out))
     return cases
 
@@ -169,26 +169,16 @@ def make(release: str, out: Path, writer: str, work: Path) -> list[Case]:
 def kafka_classes(release: str, work: Path) -> KafkaClasses:
     """Return the classes of a release's broker, clients and tools."""
     artifacts = [*tool_artifacts(release), f"org.slf4j:slf4j-simple:{SLF4J}"]
-    if has_tool(release):
-        return KafkaClasses(artifacts, ["WriteTopics", "RunDumps"], work)
-    return KafkaClasses(artifacts, ["WriteTopics"], work, without=["org.apache.kafka:kafka-tools-api"])
+    return KafkaClasses(artifacts, ["WriteTopics", "RunDumps"], work)
 
 
 def tool_artifacts(release: str) -> list[str]:
-    """Return the artifacts of a release's broker and tool."""
+    """Return the artifacts of a release's broker and tool; from 4.0 on, the tool has an artifact of its own."""
     scala = [name for since, name in SCALA if store.release_order(release) >= since][-1]
     artifacts = [f"org.apache.kafka:kafka_{scala}:{release}"]
-    if store.release_order(release) >= (4,) and has_tool(release):
+    if store.release_order(release) >= (4,):
         artifacts.append(f"org.apache.kafka:kafka-tools:{release}")
     return artifacts
-
-
-def has_tool(release: str) -> bool:
-    """Return True if the release's DumpLogSegments is published.
-
-    From 4.0 on it has an artifact of its own, which may be published later.
-    """
-    return release not in store.WITHOUT_TOOL
 
 
 def tool_options(release: str, work: Path) -> list[str]:

@@ -252,7 +252,7 @@ def control_json(message: MessageSchema, value: bytes) -> str:
     """Return the JSON of a control record value.
 
     Kafka reads every version as version 0, and prints it as the version in the message: fields of only the latter show
-    their defaults. Source: ControlRecordUtils (up to 4.3).
+    their defaults. Source: ControlRecordUtils (up to 4.4).
     """
     try:
         fields = parse_message(message, 0, value).value

@@ -10,7 +10,7 @@ from kseg.errors import UsageError
 from kseg.layouts.release_lines import OPTION_RELEASES
 from kseg.log.selection import EVERY_PARTITION, EVERYTHING, PartitionChoice, Selection
 from kseg.output.csv_style import PLAIN_CSV, CsvStyle
-from kseg.releases import LATEST, NEWEST, Release
+from kseg.releases import NEWEST, Release
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -155,8 +155,6 @@ def check_options(options: DumpOptions, talk: Callable[[str], None]) -> None:
     _check_merging(options)
     if options.like is None:
         return
-    if options.like.numbers[:2] > LATEST.numbers[:2]:
-        talk(f"kseg: --like {options.like}: its tool isn't released yet, so kseg prints the lines of {LATEST}")
     for name, (option, since) in OPTION_RELEASES.items():
         if (name == options.internal_decoder or getattr(options, name, None)) and options.like.numbers < since:
             talk(f"kseg: {option}: Kafka {options.like} has no such option, so kseg uses it as in {Release(since)}")

@@ -78,7 +78,7 @@ class TimestampType(IntEnum):
 
 
 class ControlType(IntEnum):
-    """Type in a control record key. Source: ControlRecordType (4.3)."""
+    """Type in a control record key. Source: ControlRecordType (4.4)."""
 
     ABORT = 0
     COMMIT = 1

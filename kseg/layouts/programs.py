@@ -6,7 +6,7 @@ from typing import NamedTuple
 from kseg.kernel.contract import Program, Template
 from kseg.layouts import release_lines as logs
 from kseg.layouts.template import compile_template, raw_program
-from kseg.releases import LATEST, Release, value_in
+from kseg.releases import NEWEST, Release, value_in
 
 DOCUMENTED = Release((2, 1, 1))
 """The release whose record and batch lines the documentation shows, kseg's default."""
@@ -58,10 +58,10 @@ def _documented_lines(options: LogOptions) -> Program:
         return _printing(value_in(DOCUMENTED, logs.BATCH_LINES), None, "", ())
     records = value_in(DOCUMENTED, logs.RECORD_LINES)
     records = records._replace(v2=records.v2.replace("isvalid: true", "isvalid: {isValid}"))
-    payload = value_in(LATEST, logs.KEY_AND_PAYLOAD) if options.print_data else ""
+    payload = value_in(NEWEST, logs.KEY_AND_PAYLOAD) if options.print_data else ""
     if options.skip_record_metadata:
-        return _printing(None, logs.Lines("", ""), value_in(LATEST, logs.KEY_AND_PAYLOAD_ALONE), ("",) * 9)
-    return _printing(None, records, payload, logs.control_suffixes(LATEST))
+        return _printing(None, logs.Lines("", ""), value_in(NEWEST, logs.KEY_AND_PAYLOAD_ALONE), ("",) * 9)
+    return _printing(None, records, payload, logs.control_suffixes(NEWEST))
 
 
 def _message_program(lines: logs.Lines, payload: str, *, deep: bool) -> Program:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from tests import golden
 from tests.golden import GoldenCase
 
-PRINTS_JSON = ("3.9.1", "4.1.0", "4.3.1")
+PRINTS_JSON = ("3.9.1", "4.1.0", "4.3.1", "4.4.0")
 RECORD = re.compile(r"^\| offset: (\d+) .*? headerKeys: \[.*?\](?: key: (\{.*\}))? payload: (.*)$")
 OLD_RECORD = re.compile(r"^\| offset: (\d+) .*?(?: key: (\{.*\}))? payload: (.*)$")
 

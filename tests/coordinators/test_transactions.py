@@ -156,17 +156,18 @@ def coordinator_printed(case: GoldenCase) -> dict[str, tuple[int, int, str, int,
         found.pop(name, None)
         if record.value is not None:
             value = record.value["data"]
+            status = value["transactionStatus"]
             found[name] = (
                 value["producerId"],
                 value["producerEpoch"],
-                STATES[value["transactionStatus"]],
+                status if isinstance(status, str) else STATES[status],
                 value["transactionLastUpdateTimestampMs"],
                 sum(len(topic["partitionIds"]) for topic in value["transactionPartitions"] or ()),
             )
     return found
 
 
-COORDINATOR_CASES = [case for case in CASES if case.printer in ("4.1.0", "4.3.1")]
+COORDINATOR_CASES = [case for case in CASES if case.printer in ("4.1.0", "4.3.1", "4.4.0")]
 
 
 @for_each("case", COORDINATOR_CASES, ids=str)

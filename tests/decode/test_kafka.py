@@ -1,4 +1,4 @@
-"""Records that Kafka 4.4.0's serializers wrote: kseg shows them as its JSON converters and 4.3.1's dump tool do."""
+"""Records that Kafka 4.4.0's serializers wrote: kseg shows them as Kafka's JSON converters and dump tool do."""
 
 import json
 import subprocess
@@ -18,11 +18,8 @@ from tools.kafka_classes import KafkaClasses
 
 pytestmark = pytest.mark.kafka
 
-WRITER = ["org.apache.kafka:kafka_2.13:4.4.0"]
-NOT_OUT = ["org.apache.kafka:kafka-tools-api"]
-RELEASE = "4.3.1"
-TOOL = [f"org.apache.kafka:{name}:{RELEASE}" for name in ("kafka_2.13", "kafka-tools")]
-"""The newest that is out."""
+RELEASE = "4.4.0"
+ARTIFACTS = [f"org.apache.kafka:{name}:{RELEASE}" for name in ("kafka_2.13", "kafka-tools")]
 EXAMPLES = 40
 """Random values of each version of each message."""
 DUMPED = 12
@@ -85,16 +82,11 @@ class Kafka:
 
 @pytest.fixture(scope="module")
 def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
-    classes = KafkaClasses(WRITER, ["WriteMessages"], tmp_path_factory.mktemp("classes"), without=NOT_OUT)
+    classes = KafkaClasses(ARTIFACTS, ["WriteMessages"], tmp_path_factory.mktemp("classes"))
     with subprocess.Popen(
         classes.command("WriteMessages"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8"
     ) as process:
         yield Kafka(classes, process)
-
-
-@pytest.fixture(scope="module")
-def tool(tmp_path_factory: pytest.TempPathFactory) -> KafkaClasses:
-    return KafkaClasses(TOOL, [], tmp_path_factory.mktemp("tool"))
 
 
 def short_double(value: float) -> float:
@@ -226,9 +218,7 @@ TOPICS = {
 
 
 @pytest.mark.parametrize("option", TOPICS)
-def test_dump_of_what_kafka_wrote_is_the_real_tools(
-    kafka: Kafka, tool: KafkaClasses, option: str, tmp_path: Path
-) -> None:
+def test_dump_of_what_kafka_wrote_is_the_real_tools(kafka: Kafka, option: str, tmp_path: Path) -> None:
     file = TOPICS[option]
     is_framed = file in ("cluster_metadata", "remote_log_metadata")
     records = list((framed_records if is_framed else coordinator_records)(kafka, file))
@@ -238,7 +228,7 @@ def test_dump_of_what_kafka_wrote_is_the_real_tools(
     log = write_segment(tmp_path / "topic-0", batches).relative_to(tmp_path)
     arguments = ["--files", str(log), f"--{option}"]
     real = subprocess.run(
-        tool.command("org.apache.kafka.tools.DumpLogSegments", *arguments),
+        kafka.classes.command("org.apache.kafka.tools.DumpLogSegments", *arguments),
         cwd=tmp_path,
         capture_output=True,
         check=True,

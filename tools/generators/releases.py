@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from kseg.releases import LATEST, NEWEST, OLDEST, RELEASES, Release
-from tools.golden_store import WITHOUT_TOOL
+from kseg.releases import NEWEST, OLDEST, RELEASES, Release
 
 GOLDEN = Path(__file__).resolve().parent.parent.parent / "golden"
 INTRODUCTION = f"""# Releases of Kafka
@@ -16,9 +15,7 @@ once, on damaged files and on files of real brokers, and the tests compare kseg 
 ([Golden files](../../golden/README.md)). A release without its own recording prints the lines of its neighbours. The
 only exceptions are changes in Kafka's source.
 
-`--like 2.8` means the last patch release of 2.8, `--like latest` is {LATEST}. There is no `kafka-tools` of {NEWEST}
-yet. kseg reads its files, and `--like {NEWEST}` prints {LATEST}'s lines, with a note on stderr. 0.8.0 and 0.8.1 print
-like {OLDEST}.
+`--like 2.8` means the last patch release of 2.8, `--like latest` is {NEWEST}. 0.8.0 and 0.8.1 print like {OLDEST}.
 
 - **recorded**: the real tool of this release printed the golden files, and kseg prints the same.
 - **files**: a broker of this release, or its record classes, wrote golden files.
@@ -56,5 +53,4 @@ def _row(line: str, releases: list[str], recorded: set[str], written: set[str]) 
         [each for each in releases if each in written],
         [each for each in releases if each not in recorded | written],
     )
-    marked = (", ".join(f"{each} (no tool)" if each in WITHOUT_TOOL else each for each in kind) for kind in kinds)
-    return f"| {' | '.join([line, *marked])} |\n"
+    return f"| {' | '.join([line, *map(', '.join, kinds)])} |\n"

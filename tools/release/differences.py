@@ -35,7 +35,7 @@ class Place(NamedTuple):
 
 PLACES = {
     "release": Place("kseg/releases.py", "add it to the names of releases"),
-    "tool": Place("tools/golden_store.py", "list the release in WITHOUT_TOOL"),
+    "tool": Place("golden", "record golden data when the tool is published"),
     "message": Place(f"{SCHEMAS}", "raise NEWEST in tools/read_schemas.py, and run it"),
     "message of no file": Place("tools/read_schemas.py", "let a row of FILES take it, and decode it"),
     "topic setting": Place("kseg/cluster/settings.py", "add a row to TOPIC_SETTINGS, or its last level"),

@@ -132,9 +132,8 @@ class Node(NamedTuple):
 def node_for(release: str, role: str, work: Path) -> Node:
     """Return a node of a release with empty disks."""
     work.chmod(0o755)
-    without = () if tools.has_tool(release) else ("org.apache.kafka:kafka-tools-api",)
     artifacts = [*tools.tool_artifacts(release), f"org.slf4j:slf4j-simple:{tools.SLF4J}"]
-    kafka = AsNobody(KafkaClasses(artifacts, ["ReadDamaged"], work, without))
+    kafka = AsNobody(KafkaClasses(artifacts, ["ReadDamaged"], work))
     shared = work / "shared"
     shared.mkdir()
     give_away(shared)

@@ -46,7 +46,17 @@ def large(tmp_path: Path) -> Path:
 @pytest.mark.skipif(STRACE is None, reason="strace isn't installed; test_server counts calls of os.sendfile")
 def test_records_go_out_by_sendfile_alone(large: Path, tmp_path: Path) -> None:
     calls = tmp_path / "calls"
-    traced = [str(STRACE), "-f", "-qq", "-e", "trace=sendfile,sendto,write,writev,sendmsg", "-o", calls]
+    traced = [
+        str(STRACE),
+        "-E",
+        "PYTHONDONTWRITEBYTECODE=1",
+        "-f",
+        "-qq",
+        "-e",
+        "trace=sendfile,sendto,write,writev,sendmsg",
+        "-o",
+        calls,
+    ]
     with start_process([*traced, KSEG, "serve", large, "-q", "--listen", "127.0.0.1:0"], large) as process:
         assert process.stdout is not None
         host, port = process.stdout.readline().decode().strip().rsplit(":", 1)

@@ -4,7 +4,10 @@ The truth is known, so that each carved segment can be compared with the log tha
 """
 
 import random
-from collections.abc import Iterator
+import shutil
+import subprocess
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 from tests.kernel.made import BatchHeader, Record, batch
@@ -124,3 +127,20 @@ def scatter(
         piece = log.content[at : at + size] + bytes(-size % block)
         content += chance.randbytes(len(piece)) if is_lost else piece
     return MadeImage(bytes(content), tuple(logs), tuple(placed))
+
+
+def freed_ext4(directory: Path, logs: Iterable[Log], file_count: int) -> bytes:
+    """Return an ext4 image of 4 MiB from which logs were deleted, whose blocks lie between those of other files."""
+    assert shutil.which("mke2fs"), "install e2fsprogs"
+    files, disk, script = (directory / name for name in ("root", "ext4.img", "script"))
+    files.mkdir()
+    for number in range(file_count):
+        (files / f"{number:03}").write_bytes(b"\xaa" * 4096)
+    subprocess.run(["mke2fs", "-q", "-t", "ext4", "-b", "4096", "-d", files, disk, "4M"], check=True)
+    steps = [f"rm {number:03}" for number in range(0, file_count, 2)]
+    for log in logs:
+        (directory / log.name).write_bytes(log.content)
+        steps.append(f"write {directory / log.name} {log.name}")
+    script.write_text("\n".join([*steps, *(f"rm {log.name}" for log in logs)]))
+    subprocess.run(["debugfs", "-w", "-f", script, disk], check=True, capture_output=True)
+    return disk.read_bytes()

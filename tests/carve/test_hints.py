@@ -1,14 +1,12 @@
 """Extent lists that file systems leave: they link pieces that contents can't, and never against the contents."""
 
-import shutil
 import struct
-import subprocess
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pytest
 
-from tests.carve.made_images import Log, make_log
+from tests.carve.made_images import Log, freed_ext4, make_log
 from tests.commands.test_carve import carve, carved_logs, evidence
 
 BLOCK = 4096
@@ -187,19 +185,6 @@ def test_a_torn_batch_comes_back_from_as_many_pieces_as_the_list_says(tmp_path: 
 
 
 def test_deleted_files_of_a_real_ext4_are_linked_by_their_inodes(tmp_path: Path) -> None:
-    assert shutil.which("mke2fs"), "install e2fsprogs"
-    files = tmp_path / "root"
-    files.mkdir()
-    for number in range(120):
-        (files / f"{number:03}").write_bytes(b"\xaa" * BLOCK)
-    for log in TWINS:
-        (tmp_path / log.name).write_bytes(log.content)
-    disk = tmp_path / "ext4.img"
-    subprocess.run(["mke2fs", "-q", "-t", "ext4", "-b", "4096", "-d", files, disk, "4M"], check=True)
-    script = [f"rm {number:03}" for number in range(0, 120, 2)]
-    script += [f"write {tmp_path / log.name} {log.name}" for log in TWINS] + [f"rm {log.name}" for log in TWINS]
-    (tmp_path / "script").write_text("\n".join(script))
-    subprocess.run(["debugfs", "-w", "-f", tmp_path / "script", disk], check=True, capture_output=True)
-    carve(tmp_path, disk.read_bytes())
+    carve(tmp_path, freed_ext4(tmp_path, TWINS, 120))
     assert complete(tmp_path) == {"a", "b"}
     assert "extent" in kinds(tmp_path)

@@ -1,14 +1,12 @@
 """Batches of many pieces: lists of a file's blocks put them together where the CRCs are right, and nowhere else."""
 
 import random
-import shutil
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from tests.carve.made_images import Log, make_log
+from tests.carve.made_images import Log, freed_ext4, make_log
 from tests.carve.test_hints import Extent, disk_of, ext4_list, interleaved
 from tests.commands.test_carve import carve, carved_logs, evidence
 from tests.run import run_bounded
@@ -171,19 +169,6 @@ def test_overlapping_lists_of_all_kinds_cost_bounded_time(tmp_path: Path) -> Non
 
 
 def test_large_batches_of_a_real_ext4_come_back_from_its_freed_inodes(tmp_path: Path) -> None:
-    assert shutil.which("mke2fs"), "install e2fsprogs"
-    files = tmp_path / "root"
-    files.mkdir()
-    for number in range(160):
-        (files / f"{number:03}").write_bytes(b"\xaa" * BLOCK)
-    for log in TWINS:
-        (tmp_path / log.name).write_bytes(log.content)
-    disk = tmp_path / "ext4.img"
-    subprocess.run(["mke2fs", "-q", "-t", "ext4", "-b", "4096", "-d", files, disk, "4M"], check=True)
-    script = [f"rm {number:03}" for number in range(0, 160, 2)]
-    script += [f"write {tmp_path / log.name} {log.name}" for log in TWINS] + [f"rm {log.name}" for log in TWINS]
-    (tmp_path / "script").write_text("\n".join(script))
-    subprocess.run(["debugfs", "-w", "-f", tmp_path / "script", disk], check=True, capture_output=True)
-    carve(tmp_path, disk.read_bytes())
+    carve(tmp_path, freed_ext4(tmp_path, TWINS, 160))
     assert sorted(carved_logs(tmp_path).values()) == sorted(log.content for log in TWINS)
     assert max(len(line["ranges"]) for line in evidence(tmp_path) if line["type"] == "batch") > 5

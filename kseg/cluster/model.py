@@ -10,7 +10,8 @@ from kseg.errors import FileError, plural
 from kseg.formats.checkpoints import QuorumState, parse_quorum_state
 from kseg.formats.codes import ControlType
 from kseg.formats.header_fields import CONTROL_KEY_TYPE
-from kseg.formats.messages import Fields, MessageError, double_text, parse_message
+from kseg.formats.message_json import double_text
+from kseg.formats.messages import Fields, MessageError, parse_message
 from kseg.formats.schemas import message_schema
 from kseg.kernel.record import Record
 from kseg.log.partition import PartitionLog, read_small_file

@@ -10,15 +10,8 @@ from construct import ConstructError, Sequence
 from kseg.decode.decoded import DecodeError, Decoder, Parts, key_version, parts
 from kseg.formats.codes import VERSION
 from kseg.formats.grammar import UVARINT
-from kseg.formats.messages import (
-    NO_TEXT,
-    UNKNOWN_TAGGED_FIELDS,
-    Fields,
-    MessageError,
-    json_text,
-    json_value,
-    parse_message,
-)
+from kseg.formats.message_json import json_text, json_value
+from kseg.formats.messages import NO_TEXT, UNKNOWN_TAGGED_FIELDS, Fields, MessageError, parse_message
 from kseg.formats.schemas import (
     METADATA_RECORDS,
     OFFSETS_KEYS,

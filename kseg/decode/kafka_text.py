@@ -19,7 +19,8 @@ from kseg.decode.internal_records import (
 )
 from kseg.errors import UsageError
 from kseg.formats.codes import VERSION
-from kseg.formats.messages import Fields, MessageError, json_text, json_value, parse_message
+from kseg.formats.message_json import json_text, json_value
+from kseg.formats.messages import Fields, MessageError, parse_message
 from kseg.formats.schemas import (
     PREVIEW_METADATA_RECORDS,
     REMOTE_LOG_RECORDS,

@@ -9,7 +9,8 @@ from typing import NamedTuple
 import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
-from kseg.formats.messages import Fields, build_message, json_text, json_value, parse_message
+from kseg.formats.message_json import json_text, json_value
+from kseg.formats.messages import Fields, build_message, parse_message
 from kseg.formats.schemas import MessageSchema, messages_in, version_range
 from tests import run
 from tests.formats.test_messages import fields_of

@@ -9,15 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kseg.formats import schemas
-from kseg.formats.messages import (
-    UNKNOWN_TAGGED_FIELDS,
-    MessageError,
-    build_message,
-    double_text,
-    json_text,
-    json_value,
-    parse_message,
-)
+from kseg.formats.message_json import double_text, json_text, json_value
+from kseg.formats.messages import UNKNOWN_TAGGED_FIELDS, MessageError, build_message, parse_message
 from kseg.formats.schemas import Field, MessageSchema, message_schema, messages_in, version_range
 
 FILES = sorted(path.stem for path in Path(schemas.__file__).with_name("message_schemas").iterdir())

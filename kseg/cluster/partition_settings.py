@@ -24,7 +24,8 @@ from kseg.errors import plural
 from kseg.formats.codes import INDEX_INTERVAL_BYTES, UNLIMITED
 from kseg.log.cleaner import CleaningSettings, CompactSettings
 from kseg.log.freeing import FreeablePartition, freeable_partition
-from kseg.log.partition import COMPACTED_TOPICS, PartitionLog, interval_by_spacing
+from kseg.log.index_spacing import interval_by_spacing
+from kseg.log.partition import COMPACTED_TOPICS, PartitionLog
 from kseg.log.segments import RetentionSettings, RollSettings
 
 _DEFAULT_POLICY = next(setting.default for setting in TOPIC_SETTINGS if setting.name == CLEANUP_POLICY)

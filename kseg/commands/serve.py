@@ -15,8 +15,8 @@ from kseg.output.streams import flush_stdout, write_line
 from kseg.serve.cluster import serve_partitions
 from kseg.serve.connections import Security, server_tls
 from kseg.serve.login import MECHANISMS, PLAIN, Logins, read_passwords
-from kseg.serve.partition import HighWatermark, ServeSettings
 from kseg.serve.server import Serving
+from kseg.serve.values import HighWatermark, ServeSettings
 
 
 class SecurityOptions(NamedTuple):

@@ -20,7 +20,8 @@ from kseg.serve.apis.request import ApiAnswer, ApiRequest
 from kseg.serve.apis.table import APIS, unsupported_versions
 from kseg.serve.cluster import ServedCluster
 from kseg.serve.groups.classic import ClientName
-from kseg.serve.partition import ServedPartition, StoredRecords
+from kseg.serve.partition import ServedPartition
+from kseg.serve.stored_records import StoredRecords
 from kseg.serve.turns import AT_WORKER, Step, Steps, in_steps
 from kseg.serve.values import AT_ONCE_REQUEST, MOST_REQUEST_ELEMENTS, Limits, shown_text
 

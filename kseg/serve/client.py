@@ -14,7 +14,7 @@ from kseg.serve.answer import Answered, AnsweredLater, Asking, Piece, RefusedErr
 from kseg.serve.connections import PlainStream, ServerState, Stream, TlsStream, until_closed
 from kseg.serve.fetch_batches import StoredRange
 from kseg.serve.login import Login, Logins
-from kseg.serve.partition import StoredRecords
+from kseg.serve.stored_records import StoredRecords, open_same, stored_log
 from kseg.serve.turns import Steps, Usage
 from kseg.serve.values import (
     AWAITED_BYTES,
@@ -25,8 +25,6 @@ from kseg.serve.values import (
     LARGEST_REQUEST,
     SMALL_ANSWER,
     SMALL_REQUEST,
-    open_same,
-    stored_log,
 )
 from kseg.system.addresses import Address, address_text
 from kseg.system.placed_path import RangedBytes

@@ -35,11 +35,12 @@ from kseg.log.partition import (
 )
 from kseg.log.selection import EVERY_PARTITION, PartitionChoice
 from kseg.log.transactions import CoordinatorTransaction, coordinator_transactions
+from kseg.serve.fetch_plans import KnownPlans
 from kseg.serve.fetch_sessions import FetchSessions
 from kseg.serve.groups.commits import Commits, StoredGroups
 from kseg.serve.groups.coordinator import GroupCoordinator
-from kseg.serve.partition import ServedPartition, ServeSettings
-from kseg.serve.values import REST, KnownPlans
+from kseg.serve.partition import ServedPartition
+from kseg.serve.values import REST, ServeSettings
 
 if TYPE_CHECKING:
     from kseg.cluster.model import ClusterMetadata

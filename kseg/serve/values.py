@@ -1,22 +1,11 @@
-"""Values of the server: limits, addresses, cached plans."""
+"""Values of the server: settings, limits, addresses, clients' patterns, errors of groups."""
 
-import os
-from collections import OrderedDict
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from io import FileIO
 from ipaddress import ip_address
-from pathlib import Path
-from threading import Lock
-from typing import NamedTuple, Protocol
+from typing import Literal, Protocol
 
-from kseg.errors import KsegError, OpenError, missing_library, plural
-from kseg.log.segments import SegmentFiles
+from kseg.errors import KsegError, missing_library, plural
 from kseg.protocol.error_codes import ErrorCode
-from kseg.serve.fetch_batches import FetchBounds, FetchPlan
-from kseg.system.files import open_ranged
-from kseg.system.placed_path import RangedBytes
 
 LARGEST_REQUEST = 1 << 20
 """The most bytes of a request: nobody produces here, so larger ones have no purpose."""
@@ -84,6 +73,27 @@ AHEAD = 8 << 20
 """Bytes of a log that are checked ahead for a sequential client."""
 HEARD_AT_ONCE = 1 << 14
 """Bytes of requests that are read from a connection before they are answered."""
+
+
+HighWatermark = Literal["log-end", "checkpoint"]
+
+
+@dataclass(frozen=True, slots=True)
+class ServeSettings:
+    """The options for serving partitions.
+
+    high_watermark: its source. is_strict: whether damage is an error for clients instead of being skipped.
+    has_internal: whether Kafka's own topics are served too. mends_lz4: whether lz4 frames of format 0 are sent with
+    corrected checksums. is_verbose: reports at the start which copy of each partition is served. is_quiet: reports
+    nothing about copies at the start.
+    """
+
+    high_watermark: HighWatermark = "log-end"
+    is_strict: bool = False
+    has_internal: bool = True
+    mends_lz4: bool = False
+    is_verbose: bool = False
+    is_quiet: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,37 +188,6 @@ def compile_pattern(text: str) -> ClientPattern:
     return found
 
 
-class StoredLog(NamedTuple):
-    """A log's path, its file's identity, and that file's state; both are None if it doesn't exist.
-
-    file: device and number. state: size, and modification time in nanoseconds.
-    """
-
-    path: Path
-    file: tuple[int, int] | None
-    state: tuple[int, int] | None
-
-
-def stored_log(path: Path) -> StoredLog:
-    """Return the log at a path as it is now. Call this before reading, so that a later replacement differs."""
-    try:
-        found = os.stat(path)  # noqa: PTH116  quicker
-    except OSError:
-        return StoredLog(path, None, None)
-    return StoredLog(path, (found.st_dev, found.st_ino), (found.st_size, found.st_mtime_ns))
-
-
-@contextmanager
-def open_same(log: StoredLog) -> Iterator[FileIO | RangedBytes]:
-    """Open the log file, or its range in a store. Raises OpenError if it is gone or replaced."""
-    descriptor, _, source = open_ranged(log.path)
-    with os.fdopen(descriptor, "rb", buffering=0) as file:
-        found = os.fstat(descriptor)
-        if (found.st_dev, found.st_ino) != log.file:
-            raise OpenError("was replaced after kseg read it", log.path)
-        yield file if source is None else source
-
-
 MOST_GROUPS = 1000
 """The most groups with members or commits to this server."""
 MOST_MEMBERS = 250
@@ -235,49 +214,6 @@ GROUP_SECONDS = 0.25
 """The interval between checks for expired members, while clients wait for others of their group."""
 COMMITS_SECONDS = 5.0
 """The interval between checks for a broker's writes to __consumer_offsets."""
-
-
-MOST_PLANS = 16_384
-"""The most plans of all partitions together: 16 GiB at 1 MiB per fetch, and at most some 16 MiB of memory."""
-
-
-class Planned(NamedTuple):
-    """A plan for a fetch from a segment, and its log at that time."""
-
-    segment: SegmentFiles
-    log: StoredLog
-    plan: FetchPlan
-
-
-class KnownPlans:
-    """The plans that were made or used last; safe for several threads."""
-
-    def __init__(self, most: int = MOST_PLANS) -> None:
-        """Initialize an empty cache with at most `most` plans."""
-        self._most = most
-        self._lock = Lock()
-        self._plans: OrderedDict[tuple[str, FetchBounds], Planned] = OrderedDict()
-
-    def find(self, partition: str, bounds: FetchBounds) -> Planned | None:
-        """Return the plan for fetching from a partition if its log hasn't changed."""
-        key = partition, bounds
-        with self._lock:
-            planned = self._plans.get(key)
-            if planned is None:
-                return None
-            self._plans.move_to_end(key)
-        if stored_log(planned.log.path) == planned.log:
-            return planned
-        with self._lock:
-            self._plans.pop(key, None)
-        return None
-
-    def keep(self, partition: str, bounds: FetchBounds, planned: Planned) -> None:
-        """Store a plan, replacing the least recently used plan."""
-        with self._lock:
-            self._plans[partition, bounds] = planned
-            while len(self._plans) > self._most:
-                self._plans.popitem(last=False)
 
 
 class GroupError(KsegError):

@@ -12,7 +12,7 @@ from kseg.cluster.cluster import Cluster
 from kseg.cluster.metadata_copy import CHEAP_METADATA
 from kseg.log.selection import EVERY_PARTITION, PartitionChoice
 from kseg.serve.cluster import serve_partitions
-from kseg.serve.partition import ServeSettings
+from kseg.serve.values import ServeSettings
 from tests import golden
 from tests.cluster.made_metadata import BROKER, write_id, write_metadata
 from tests.cluster.questions import lines

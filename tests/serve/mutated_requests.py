@@ -18,8 +18,9 @@ from kseg.protocol.messages import read_request_header, read_response
 from kseg.serve.answer import Asking, RefusedError, answer_request
 from kseg.serve.apis.table import APIS
 from kseg.serve.cluster import ServedCluster, serve_partitions
-from kseg.serve.partition import ServeSettings, StoredRecords
+from kseg.serve.stored_records import StoredRecords
 from kseg.serve.turns import run_at_once
+from kseg.serve.values import ServeSettings
 from tests import golden
 from tests.fuzz.mutations import havoc
 from tests.protocol.packets import request

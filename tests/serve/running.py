@@ -14,8 +14,8 @@ from kseg.cluster.tier_inputs import RemoteLogs
 from kseg.formats.file_names import parse_file_name
 from kseg.log.selection import EVERY_PARTITION, PartitionChoice
 from kseg.serve.cluster import ServedCluster, serve_partitions
-from kseg.serve.partition import ServeSettings
 from kseg.serve.server import Server, ServerTalk
+from kseg.serve.values import ServeSettings
 from kseg.system.addresses import address_text
 from kseg.system.placed_path import as_path
 

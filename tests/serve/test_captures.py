@@ -21,7 +21,7 @@ from kseg.cluster.settings import read_server_properties
 from kseg.formats.messages import UNKNOWN_TAGGED_FIELDS
 from kseg.log.selection import PartitionChoice
 from kseg.serve.cluster import serve_partitions
-from kseg.serve.partition import ServeSettings
+from kseg.serve.values import ServeSettings
 from tests.log.real_broker import Broker, new_broker
 from tests.run import kseg
 from tests.serve.group_members import (

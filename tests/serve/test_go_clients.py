@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kseg.serve.partition import ServeSettings
+from kseg.serve.values import ServeSettings
 from tests import golden
 from tests.serve.reading import Got
 from tests.serve.running import PATIENCE, Running, log_directories, serving

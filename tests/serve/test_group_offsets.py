@@ -15,8 +15,7 @@ from kseg.formats.messages import Fields
 from kseg.formats.schemas import REQUESTS, version_range
 from kseg.protocol.messages import read_response
 from kseg.serve.cluster import serve_partitions
-from kseg.serve.partition import ServeSettings
-from kseg.serve.values import COMMITS_SECONDS
+from kseg.serve.values import COMMITS_SECONDS, ServeSettings
 from tests import golden
 from tests.coordinators.coordinators import commit as stored_commit
 from tests.log_files import NewBatch, NewRecord, batch_bytes, write_segment

@@ -7,7 +7,7 @@ from pathlib import Path
 import lz4.frame
 import pytest
 
-from kseg.serve.partition import ServeSettings
+from kseg.serve.values import ServeSettings
 from tests import golden
 from tests.serve.reading import by_librdkafka, on_disk
 from tests.serve.running import Running, serving

@@ -18,8 +18,7 @@ from kseg.formats.schemas import REQUESTS, version_range
 from kseg.log.selection import PartitionChoice
 from kseg.protocol.messages import api_name, read_response
 from kseg.serve.apis.table import APIS
-from kseg.serve.partition import ServeSettings
-from kseg.serve.values import KEPT_BACK
+from kseg.serve.values import KEPT_BACK, ServeSettings
 from kseg.system.placed_path import Placement
 from tests import golden
 from tests.cluster.made_metadata import write_metadata

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kseg.serve.partition import ServeSettings
+from kseg.serve.values import ServeSettings
 from tests import golden
 from tests.serve.running import serving
 from tests.serve.test_server import Connection, open_connection

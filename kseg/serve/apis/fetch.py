@@ -20,7 +20,8 @@ from kseg.serve.apis.request import (
 from kseg.serve.cluster import ServedCluster
 from kseg.serve.fetch_batches import FetchBounds
 from kseg.serve.fetch_sessions import BY_ID, AskedPartition, named_partitions
-from kseg.serve.partition import ServedOffsets, ServedPartition, StoredRecords
+from kseg.serve.partition import ServedOffsets, ServedPartition
+from kseg.serve.stored_records import StoredRecords
 from kseg.serve.turns import AT_WORKER, Step
 from kseg.serve.values import LARGEST_FETCH, LARGEST_PARTITION_FETCH, LONGEST_WAIT_SECONDS
 

@@ -11,7 +11,7 @@ from kseg.coordinators.groups import partition_groups
 from kseg.coordinators.members import Group
 from kseg.errors import KsegError, pass_once
 from kseg.log.partition import PartitionLog
-from kseg.serve.partition import FileState, state_of
+from kseg.serve.intact_end import FileState, state_of
 from kseg.serve.values import COMMIT_BYTES, COMMITS_SECONDS
 
 _PAUSE = 20

@@ -20,7 +20,6 @@ from construct import (
     Bytes,
     Construct,
     ConstructError,
-    ExprAdapter,
     Flag,
     Float64b,
     FormatField,
@@ -31,7 +30,6 @@ from construct import (
     Int32ub,
     Int64sb,
     StreamError,
-    obj_,
 )
 
 from kseg.errors import FileError
@@ -238,8 +236,18 @@ def read_exactly(stream: BytesIO, size: int) -> bytes:
     return stream.read(size)
 
 
-COMPACT_LENGTH = ExprAdapter(UVARINT, obj_ - 1, obj_ + 1)
-"""A length or count plus one, so that 0 is null."""
+class _CompactLength(Construct):  # type: ignore[misc]
+    """A length or count plus one, so that 0 is null. A server's requests have many."""
+
+    def _parse(self, stream: BytesIO, context: Any, path: str) -> int:
+        return int(UVARINT._parse(stream, context, path)) - 1
+
+    def _build(self, obj: int, stream: BytesIO, context: Any, path: str) -> int:
+        UVARINT._build(obj + 1, stream, context, path)
+        return obj
+
+
+COMPACT_LENGTH = _CompactLength()
 
 
 class Sized(Construct):  # type: ignore[misc]
@@ -257,7 +265,7 @@ class Sized(Construct):  # type: ignore[misc]
 
     def read_length(self, stream: BytesIO) -> int | None:
         """Return the length or count, or None for null."""
-        length: int = self.length._parsereport(stream, None, "")
+        length: int = self.length._parse(stream, None, "")
         if length >= 0:
             return length
         if not self.is_nullable:
@@ -342,7 +350,7 @@ class List(Sized):
             if isinstance(self.element, Structure):
                 element = yield from self.element.read_in_steps(stream)
             else:
-                element = self.element._parsereport(stream, None, "")
+                element = self.element._parse(stream, None, "")
             elements.append(element)
             yield
         return elements
@@ -380,8 +388,8 @@ class Optional(Construct):  # type: ignore[misc]
         self.null = 0 if is_tagged else -1
 
     def _parse(self, stream: BytesIO, context: Any, path: str) -> Any:
-        mark = self.mark._parsereport(stream, context, path)
-        return None if mark <= self.null else self.inner._parsereport(stream, context, path)
+        mark = self.mark._parse(stream, context, path)
+        return None if mark <= self.null else self.inner._parse(stream, context, path)
 
     def _build(self, obj: Any, stream: BytesIO, context: Any, path: str) -> Any:
         self.mark._build(self.null if obj is None else 1, stream, context, path)
@@ -443,6 +451,9 @@ def _format_of(inner: Construct) -> str:
     return str(inner.fmtstr[1:]) if isinstance(inner, FormatField) else ""
 
 
+_NO_TAGGED_FIELDS = UVARINT.build(0)
+
+
 class Structure(Construct):  # type: ignore[misc]
     """Fields in order and, in flexible versions, the tagged ones after them."""
 
@@ -471,9 +482,11 @@ class Structure(Construct):  # type: ignore[misc]
             elif isinstance(inner, List):
                 read[name] = yield from inner.read_in_steps(stream)
             else:
-                read[name] = inner._parsereport(stream, None, name)
+                read[name] = inner._parse(stream, None, name)
         if self.is_flexible:
             yield from self.read_tagged_in_steps(read, stream)
+        if not self.tags and UNKNOWN_TAGGED_FIELDS not in read:
+            return read  # complete, and in the schema's order
         value = {name: read[name] if name in read else copy_default(default) for name, default in self.defaults.items()}
         if UNKNOWN_TAGGED_FIELDS in read:
             value[UNKNOWN_TAGGED_FIELDS] = read[UNKNOWN_TAGGED_FIELDS]
@@ -481,14 +494,14 @@ class Structure(Construct):  # type: ignore[misc]
 
     def read_tagged_in_steps(self, read: Fields, stream: BytesIO) -> Generator[None, None, None]:
         """Read the tagged fields, with a step after each. The size of a known one is ignored, as in Kafka."""
-        for _ in range(UVARINT._parsereport(stream, None, "")):
+        for _ in range(UVARINT._parse(stream, None, "")):
             if isinstance(stream, _FieldSource):
                 stream.take(1)
-            tag = UVARINT._parsereport(stream, None, "")
-            size = UVARINT._parsereport(stream, None, "")
+            tag = UVARINT._parse(stream, None, "")
+            size = UVARINT._parse(stream, None, "")
             if tag in self.tags:
                 name = self.tags[tag]
-                read[name] = self.tagged_grammars[name]._parsereport(stream, None, name)
+                read[name] = self.tagged_grammars[name]._parse(stream, None, name)
             else:
                 read.setdefault(UNKNOWN_TAGGED_FIELDS, {})[tag] = read_exactly(stream, max(0, size))
             yield
@@ -508,8 +521,10 @@ class Structure(Construct):  # type: ignore[misc]
                 yield from inner.steps(value[name], stream)
             else:
                 inner._build(value[name], stream, None, name)
-        if self.is_flexible:
+        if self.is_flexible and (self.tags or obj.get(UNKNOWN_TAGGED_FIELDS)):
             self.build_tagged({**value, UNKNOWN_TAGGED_FIELDS: obj.get(UNKNOWN_TAGGED_FIELDS, {})}, stream)
+        elif self.is_flexible:
+            stream.write(_NO_TAGGED_FIELDS)
 
     def build_tagged(self, value: Fields, stream: BytesIO) -> None:
         """Write the tagged fields that differ from their defaults, and the unknown ones, ordered by tag."""

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Generator, Iterator, Sized
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Generic, Literal, NamedTuple, TypeVar
 
 from kseg import kernel
@@ -100,6 +101,7 @@ def api_name(api_key: int) -> str | None:
     return None if name is None else name.removesuffix("Request")
 
 
+@lru_cache(maxsize=1024)
 def request_header_version(api_key: int, api_version: int) -> int | None:
     """Return the version of a request header: 2 with flexible bodies, else 1, or None if the API is unknown."""
     if (api_key, api_version) == (CONTROLLED_SHUTDOWN, 0):
@@ -109,6 +111,7 @@ def request_header_version(api_key: int, api_version: int) -> int | None:
     return 2 if api_version in version_range(REQUESTS[api_key].flexible) else 1
 
 
+@lru_cache(maxsize=1024)
 def response_header_version(api_key: int, api_version: int) -> int | None:
     """Return the version of a response header: 1 with flexible bodies, else 0, or None if the API is unknown.
 

@@ -12,6 +12,7 @@ from kseg.errors import KsegError, OpenError, plural, quote
 from kseg.protocol.messages import SIZE_BYTES
 from kseg.serve.answer import Answered, AnsweredLater, Asking, Piece, RefusedError, answer_request
 from kseg.serve.connections import PlainStream, ServerState, Stream, TlsStream, until_closed
+from kseg.serve.deadline import Deadline
 from kseg.serve.fetch_batches import StoredRange
 from kseg.serve.login import Login, Logins
 from kseg.serve.stored_records import StoredRecords, open_same, stored_log
@@ -60,6 +61,7 @@ class Client:
         """Answer requests until the client leaves or breaks the rules."""
         self._shared.figures.clients += 1
         self._task = asyncio.current_task()
+        deadline = self._deadline = Deadline()
         try:
             await self._begin()
             while (frame := await self._next_frame(LARGEST_REQUEST)) is not None:
@@ -79,6 +81,7 @@ class Client:
             self._shared.requests.give_back(self)
             self._shared.answers.give_back(self)
             self._writer.transport.abort()
+            deadline.close()
             self._task = None  # it refers to the exception that ended it, and thus to this client and its bytes
 
     def make_way(self, why: str) -> None:
@@ -130,8 +133,9 @@ class Client:
         await self.hold(sum(len(piece) for piece in answered.pieces if isinstance(piece, bytes)))
         for room in rooms:
             room.leave_alone(self)
-        for piece in answered.pieces:
-            await self._send(piece)
+        with self._stream.pieces_together():
+            for piece in answered.pieces:
+                await self._send(piece)
         for room in rooms:
             room.give_back(self)
         self._shared.note(f"{self._name} {answered.line}; {(monotonic() - started) * 1000:.0f} ms")
@@ -142,13 +146,13 @@ class Client:
         Raises RefusedError if it has more than `most` bytes.
         """
         try:
-            async with asyncio.timeout(self._shared.limits.idle_seconds):
+            with self._deadline.within(self._shared.limits.idle_seconds):
                 size = int.from_bytes(await self._stream.read_exactly(SIZE_BYTES), "big", signed=True)
             if not 0 < size <= most:
                 raise RefusedError(
                     f"a request of {plural(size, 'byte')} is above the limit of {most}, or isn't a Kafka request"
                 )
-            async with asyncio.timeout(self._shared.limits.request_seconds):
+            with self._deadline.within(self._shared.limits.request_seconds):
                 if size > SMALL_REQUEST:
                     await self._shared.requests.take(self, size)
                 return await self._stream.read_exactly(size)
@@ -214,7 +218,7 @@ class Client:
         if isinstance(piece, StoredRecords):
             await self._send_stored(piece)
             return
-        async with asyncio.timeout(self._shared.limits.stalled_seconds):
+        with self._deadline.within(self._shared.limits.stalled_seconds):
             await self._stream.write(piece)
 
     async def _has_changed(self, answered: Answered) -> bool:
@@ -260,7 +264,7 @@ class Client:
             return
         for position in range(stored.position, stored.end, self._stream.piece):
             size = min(self._stream.piece, stored.end - position)
-            async with asyncio.timeout(self._shared.limits.stalled_seconds):
+            with self._deadline.within(self._shared.limits.stalled_seconds):
                 sent = await self._send_piece(records, file, position, size)
             self._shared.figures.sent_bytes += sent
             if sent != size:

@@ -2,10 +2,12 @@
 
 import asyncio
 import os
+import socket
 import ssl
-from collections.abc import Callable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from contextlib import suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
@@ -44,6 +46,9 @@ class Stream(Protocol):
     async def send_stored(self, file: FileIO, position: int, size: int) -> int:
         """Send bytes of a file; return their number, which is lower if the file ends before."""
 
+    def pieces_together(self) -> AbstractContextManager[None]:
+        """Send the pieces of an answer in as few packets as possible: each packet wakes the client."""
+
 
 class PlainStream:
     """Unencrypted bytes. The system copies stored bytes from the file to the socket; kseg doesn't read them."""
@@ -52,6 +57,7 @@ class PlainStream:
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self._writer = reader, writer
+        self._socket: socket.socket = writer.get_extra_info("socket")
 
     async def begin(self) -> None:
         """Do nothing."""
@@ -82,9 +88,24 @@ class PlainStream:
         if transport.is_closing() or transport.get_write_buffer_size():
             return 0
         try:
-            return os.sendfile(self._writer.get_extra_info("socket").fileno(), file.fileno(), position, size)
+            return os.sendfile(self._socket.fileno(), file.fileno(), position, size)
         except OSError:
             return 0
+
+    @contextmanager
+    def pieces_together(self) -> Iterator[None]:
+        """See Stream. Only Linux can do it."""
+        self._hold_back(is_held=True)
+        try:
+            yield
+        finally:
+            self._hold_back(is_held=False)
+
+    def _hold_back(self, *, is_held: bool) -> None:
+        """Let the system keep incomplete packets until there is more, or send them. Closed sockets have none."""
+        if sys.platform == "linux":
+            with suppress(OSError):
+                self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, is_held)
 
 
 class TlsStream:
@@ -137,6 +158,10 @@ class TlsStream:
         piece = await asyncio.to_thread(os.pread, file.fileno(), size, position)
         await self.write(piece)
         return len(piece)
+
+    def pieces_together(self) -> AbstractContextManager[None]:
+        """See Stream. Each piece is a TLS record of its own anyway."""
+        return nullcontext()
 
     async def _step(self, step: Callable[[], T]) -> T:
         """Run a step that may need more of the bytes of the client, and send its output."""

@@ -37,8 +37,8 @@ class MissedReports:
 
     def report_skipped(self, segment: SegmentFiles, missed: Iterable[Missed]) -> None:
         """Report skipped bytes of a segment."""
-        is_active = self.active is not None and str(segment.path) == self.active[0]
         for each in missed:
+            is_active = self.active is not None and str(segment.path) == self.active[0]
             self._report(segment, each, is_active=is_active)
 
     def report_tail(self, segment: SegmentFiles, missed: Missed) -> None:

@@ -40,7 +40,7 @@ def stored_log(path: Path) -> StoredLog:
 def open_same(log: StoredLog) -> Iterator[FileIO | RangedBytes]:
     """Open the log file, or its range in a store. Raises OpenError if it is gone or replaced."""
     descriptor, _, source = open_ranged(log.path)
-    with os.fdopen(descriptor, "rb", buffering=0) as file:
+    with FileIO(descriptor) as file:
         found = os.fstat(descriptor)
         if (found.st_dev, found.st_ino) != log.file:
             raise OpenError("was replaced after kseg read it", log.path)

@@ -139,14 +139,16 @@ class _Outcome(NamedTuple):
 
 def _take_turn(steps: Steps[T], usage: Usage, length: float, *, is_at_worker: bool = True) -> _Outcome:
     """Run some work until its turn is over. Time during which other threads hold the interpreter doesn't count."""
-    started = thread_time()
+    started, ends = thread_time(), monotonic() + length
     try:
         while True:
             step = next(steps)
-            if (seconds := thread_time() - started) >= length or (step.needs_worker and not is_at_worker):
-                return _Outcome(step, seconds, is_done=False)
+            # CPU time takes a system call, and never passes faster than the clock.
+            is_over = monotonic() >= ends and thread_time() - started >= length
+            if is_over or (step.needs_worker and not is_at_worker):
+                return _Outcome(step, thread_time() - started, is_done=False)
     except StopIteration as end:
-        return _Outcome(Step(), thread_time() - started, is_done=True, value=end.value)
+        return _Outcome(_SAFE, thread_time() - started, is_done=True, value=end.value)
     finally:
         usage.add(thread_time() - started)
 

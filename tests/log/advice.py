@@ -545,3 +545,20 @@ CASES = [
         set_checkpoint("log-start-offset-checkpoint", None),
     ),
 ]
+
+ELSEWHERE = {"partition-twice", "foreign-directory", "identity-missing", "bootstrap-checkpoint", "metadata-checkpoint"}
+"""Findings whose advice other tests of `test_advice_kafka.py` follow."""
+NOT_FOLLOWED = {
+    "copies-diverged": "one broker has no copy to diverge from; tests/cluster tries `--keep-diverged`",
+    "group-unloadable": "no broker loads the partition; its groups are reset by hand",
+    "identity-differs": "which of two identities is right, only people know",
+    "directory-unknown": "the same",
+    "metadata-missing": "its advice is another voter's copy; tests/live tries `kseg rebuild-metadata`",
+    "metadata-checkpoint-old": "a broker has no use for the file",
+    "metadata-log": "its advice is to let the node start, which `golden/start` has measured",
+    "other-owner": "the brokers of these tests run as a user who may read everything",
+    "partial-disk": "there is nothing to do",
+    "other-topic-id": "whether the records are wanted, only people know",
+    "not-in-metadata": "the same",
+}
+"""Findings whose advice is tried on no broker, with the reasons."""

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kseg.findings.kinds import FINDINGS
 from kseg.log.partition import CHECKPOINT_OF_FIELD
 from tests import run
 from tests.failing_disk import FailingDisk
@@ -142,27 +141,6 @@ def test_advice_makes_all_well(
     assert wrong == {}
     others = {name for name in left if counting(left[name])} - {f"{topic}-0" for topic in topics}
     assert others == set()
-
-
-ELSEWHERE = {"partition-twice", "foreign-directory", "identity-missing", "bootstrap-checkpoint", "metadata-checkpoint"}
-"""Findings whose advice other tests of this module follow."""
-NOT_FOLLOWED = {
-    "group-unloadable": "no broker loads the partition; its groups are reset by hand",
-    "identity-differs": "which of two identities is right, only people know",
-    "directory-unknown": "the same",
-    "metadata-missing": "its advice is another voter's copy; tests/live tries `kseg rebuild-metadata`",
-    "metadata-checkpoint-old": "a broker has no use for the file",
-    "metadata-log": "its advice is to let the node start, which `golden/start` has measured",
-    "other-owner": "the brokers of these tests run as a user who may read everything",
-    "partial-disk": "there is nothing to do",
-    "other-topic-id": "whether the records are wanted, only people know",
-    "not-in-metadata": "the same",
-}
-"""Findings whose advice no broker is started after, with reasons."""
-
-
-def test_each_finding_has_its_case() -> None:
-    assert {case.finding_id for case in CASES} | ELSEWHERE | set(NOT_FOLLOWED) == set(FINDINGS)
 
 
 def test_advice_for_a_nodes_files_makes_it_start(tmp_path_factory: pytest.TempPathFactory) -> None:

@@ -16,6 +16,7 @@ from kseg.verify.verify import plan_verification, verify_partition, verify_paths
 from tests import golden
 from tests.broker_start.test_verdicts import OF_ROWS
 from tests.log import edits
+from tests.log.advice import CASES, ELSEWHERE, NOT_FOLLOWED
 from tests.log_files import ABORT, COMMIT, NewBatch, NewRecord, batch_bytes, marker, write_segment
 from tests.loops import for_each
 
@@ -410,6 +411,10 @@ def test_each_finding_has_a_test() -> None:
     }
     judged = {"hanging-transaction", "long-transaction"}
     assert set(FINDINGS) == {*DAMAGED, *EDITED, *NOTED, *OF_ROWS, *elsewhere, *judged}
+
+
+def test_the_advice_of_each_finding_is_tried_on_a_broker_or_has_a_reason() -> None:
+    assert {case.finding_id for case in CASES} | ELSEWHERE | set(NOT_FOLLOWED) == set(FINDINGS)
 
 
 @for_each("name", [path.name for path in HEALTHY])

@@ -157,18 +157,18 @@ def test_docstrings_name_classes_and_methods_as_sources() -> None:
     ]
 
 
-def test_the_list_names_each_file_with_its_step() -> None:
+def test_the_list_names_each_file_with_its_step_and_classes_last() -> None:
     found = [
         Difference("class", "changed", "Cleaner: doClean", "kseg/log/compaction_plan.py"),
         Difference("error code", "new", "B = 2", PLACES["error code"].file),
         Difference("error code", "new", "A = 1", PLACES["error code"].file),
     ]
     assert list(report(found)) == [
-        "kseg/log/compaction_plan.py (class): read the new code of the methods",
-        "  changed  Cleaner: doClean",
         "kseg/protocol/error_codes.py (error code): add it to ErrorCode",
         "  new      B = 2",
         "  new      A = 1",
+        "kseg/log/compaction_plan.py (class): read the new code of the methods",
+        "  changed  Cleaner: doClean",
         "3 differences in 2 files",
     ]
 

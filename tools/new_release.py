@@ -39,7 +39,8 @@ def main() -> int:
 
 def report(found: Iterable[Difference]) -> Iterator[str]:
     """Yield the lines of the list: each file with its steps, and the differences below it."""
-    in_files = sorted(found, key=lambda each: (each.file, each.kind))
+    order = [*PLACES]
+    in_files = sorted(found, key=lambda each: (order.index(each.kind), each.file))
     for (file, kind), each in groupby(in_files, key=lambda each: (each.file, each.kind)):
         yield f"{file} ({kind}): {PLACES[kind].step}"
         yield from (f"  {difference.change:8} {difference.subject}" for difference in each)

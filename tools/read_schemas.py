@@ -106,7 +106,9 @@ def download(release: str, into: Path) -> None:
     pom = into / "pom.xml"
     pom.write_text(POM.format(release=release))
     goal = ["dependency:copy-dependencies", "-DincludeScope=runtime", "-DincludeGroupIds=org.apache.kafka"]
-    subprocess.run(["mvn", "-q", "-B", "-f", str(pom), *goal, f"-DoutputDirectory={into}"], check=True)
+    subprocess.run(
+        ["mvn", "-q", "-B", "-Dstyle.color=never", "-f", str(pom), *goal, f"-DoutputDirectory={into}"], check=True
+    )
 
 
 def read_schemas(folder: Path, release: str) -> Iterator[tuple[str, Schema]]:

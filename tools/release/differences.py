@@ -39,10 +39,11 @@ PLACES = {
     "message": Place(f"{SCHEMAS}", "raise NEWEST in tools/read_schemas.py, and run it"),
     "message of no file": Place("tools/read_schemas.py", "let a row of FILES take it, and decode it"),
     "topic setting": Place("kseg/cluster/settings.py", "add a row to TOPIC_SETTINGS, or its last level"),
-    "text of the dump tool": Place("kseg/layouts/release_lines.py", "compare golden data of the release"),
+    "text of the dump tool": Place(
+        "kseg/layouts", "record golden data, then add rows for lines that differ; JSON is in kseg/decode/"
+    ),
     "broker's message": Place("kseg/findings/broker_log.py", "add the new words, with the release"),
     "Java program": Place("", "import the class from its new place"),
-    "class": Place("", "read the new code of the methods"),
     "error code": Place("kseg/protocol/error_codes.py", "add it to ErrorCode"),
     "codec": Place("kseg/formats/codes.py", "add it to Codec, and its library to kseg/codecs/"),
     "control record": Place("kseg/formats/codes.py", "add it to ControlType"),
@@ -55,9 +56,10 @@ PLACES = {
     "type of settings": Place("kseg/cluster/settings.py", "add it to SettingType"),
     "delivery state": Place("kseg/coordinators/share_progress.py", "add it to DeliveryState"),
     "metadata.version": Place("kseg/cluster/settings.py", "name the level if a topic setting begins or ends with it"),
+    "class": Place("", "read the new code of the methods"),
 }
-"""Each kind of difference, and the file that changes; a class's is the module that cites it, or the Java program that
-imports it."""
+"""Each kind of difference, and the file that changes, in the order of the list; classes are last, as mere candidates.
+A class's file is the module that cites it, or the Java program that imports it."""
 CODES: Mapping[str, tuple[str, set[int]]] = {
     "Errors#code": ("error code", {*ErrorCode}),
     "CompressionType#id": ("codec", {*Codec}),

@@ -82,11 +82,6 @@ def test_page_has_the_examples_of_dump() -> None:
     assert "kseg dump 00000000000000203000.log --print-data-log\n" in text
 
 
-def test_every_page_is_in_the_navigation_of_the_site() -> None:
-    navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
-    assert [each.name for each in REFERENCE.iterdir() if f"- reference/commands/{each.name}\n" not in navigation] == []
-
-
 PAGES = sorted((ROOT / "share" / "man" / "man1").iterdir())
 
 

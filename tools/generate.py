@@ -16,6 +16,7 @@ FILES = {
     "kseg/kernel/fast/contract.pxi": "tools.generators.kernel_contract:kernel_contract",
     "docs/pictures/browse.svg": "tools.generators.screens:record",
     "docs/pictures/browse-damage.svg": "tools.generators.screens:damage",
+    "mkdocs.yml": "tools.generators.command_line:navigation",
     "docs/developers/architecture.md": "tools.generators.module_listing:page",
     "docs/reference/findings.md": "tools.generators.findings:page",
     "docs/reference/formats.md": "tools.generators.formats:page",

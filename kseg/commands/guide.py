@@ -11,7 +11,7 @@ class Task(NamedTuple):
 
 
 class Situation(NamedTuple):
-    """A user's situation, and up to four tasks that help."""
+    """A user's situation, and up to five tasks that help."""
 
     name: str
     tasks: tuple[Task, ...]

@@ -9,7 +9,11 @@ from kseg.cli import COMMANDS, cli
 from kseg.commands.options.table import SETTINGS
 from kseg.commands.options.types import Number, NumberOrPercent, Size, SizeOrShare
 from tests.loops import for_each
+from tools.generators.streams import objects
 
+OBJECTS = objects()
+TIMES = ("time", "timestamp")
+"""Ends of the names of times in JSON."""
 Is = Callable[[click.Option], bool]
 
 
@@ -140,8 +144,8 @@ READING = [
     }
 ]
 """Commands that read several partitions of a log directory and can select some."""
-TIMES_IN_UTC = {"serve", "salvage", "explain", "browse", "reindex", "where", "get", "plan-move", "redact", "carve"}
-"""Commands whose times are about files and bytes, and commands without times."""
+TIME_OF_THE_RUN = {"salvage"}
+"""Commands whose only time is that of the run."""
 
 PENDING: set[tuple[str, str]] = set()
 """Known exceptions. The set may only shrink."""
@@ -208,11 +212,13 @@ def test_settings_have_kafkas_names() -> None:
             assert not is_setting or name in NO_SETTINGS, f"{command} {name}: no setting of Kafka's"
 
 
-@for_each("command", [name for name in COMMANDS if name not in {"completion", "help"}])
+@for_each("command", COMMANDS)
 def test_times_are_given_and_printed_in_a_zone(command: str) -> None:
     own = {long_name(option): option for name, option in options() if name == command}
     takes_times = any("TIME" in (option.metavar or "") for option in own.values())
-    assert "--tz" in own or (command in TIMES_IN_UTC and not takes_times)
+    printed = (field.name for kind in OBJECTS.get(command, {}).values() for field in kind.fields)
+    prints_times = command not in TIME_OF_THE_RUN and any(name.lower().endswith(TIMES) for name in printed)
+    assert "--tz" in own or not (takes_times or prints_times)
 
 
 def test_partitions_are_chosen_alike_on_every_command_that_reads() -> None:

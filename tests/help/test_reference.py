@@ -66,11 +66,6 @@ def _numbers(node: ast.expr) -> list[int]:
     return [each.value for each in ast.walk(node) if isinstance(each, ast.Constant) and type(each.value) is int]
 
 
-def test_each_command_has_its_row_of_exit_statuses() -> None:
-    page = (REFERENCE / "exit-status.md").read_text(encoding="utf-8")
-    assert [name for name in COMMANDS if not re.search(rf"^\|[^|]*\bkseg {name}`", page, re.MULTILINE)] == []
-
-
 def test_each_public_name_is_on_the_site() -> None:
     page = (ROOT / "docs/python/reference.md").read_text(encoding="utf-8")
     assert [name for name in kseg.__all__ if not re.search(rf"^::: kseg\.{name}$", page, re.MULTILINE)] == []

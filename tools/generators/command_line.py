@@ -1,8 +1,9 @@
-"""docs/reference/commands/ and the texts of man pages, from the commands' own help."""
+"""docs/reference/commands/, their navigation, and the texts of man pages, from the commands' own help."""
 
 import inspect
 import re
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 import click
 
@@ -10,6 +11,7 @@ from kseg.cli import COMMANDS, cli
 from kseg.commands.guide import SITUATIONS, VARIABLES
 from kseg.commands.options.command import TableCommand
 
+SITE = Path(__file__).resolve().parent.parent.parent / "mkdocs.yml"
 NOTICE = "Generated from `kseg{} --help` by `python tools/generate.py`: edit the command, not this page."
 INTRODUCTION = f"""# The command line
 
@@ -64,6 +66,13 @@ def helps() -> Iterator[Help]:
 def pages() -> dict[str, str]:
     """Return the pages about commands, by their names: an overview, and one per command."""
     return {"index.md": _overview(), **{f"{each.name}.md": command_page(each) for each in helps()}}
+
+
+def navigation() -> str:
+    """Return mkdocs.yml with the page of each command, after the overview."""
+    before, start, rest = SITE.read_text(encoding="utf-8").partition("          - reference/commands/index.md\n")
+    listed = "".join(f"          - reference/commands/{name}.md\n" for name in COMMANDS)
+    return before + start + listed + re.sub(r"^ *- reference/commands/.*\n", "", rest, flags=re.MULTILINE)
 
 
 def _overview() -> str:

@@ -1,9 +1,12 @@
 """Releases that `--like` takes."""
 
+import re
+
 import pytest
 
 from kseg.releases import RELEASES
 from tests import golden, run
+from tests.releases import LINE, NEWEST
 
 SAMPLE = "docs/test-1-0/00000000000000203000.log"
 
@@ -25,8 +28,7 @@ def like(release: str) -> run.Run:
         ("1.2.3.4", "are 1.1.1 and 2.0.0"),
         ("4.3.1.1", "are 4.3.1 and 4.4.0"),
         ("0.7", "is 0.8.0"),
-        ("4.5", "is 4.4.0"),
-        ("99.0", "is 4.4.0"),
+        ("99.0", f"is {NEWEST}"),
     ],
 )
 def test_releases_that_never_were_are_refused_with_the_nearest(release: str, nearest: str) -> None:
@@ -47,3 +49,15 @@ def test_every_release_is_taken_whole_and_by_its_line() -> None:
         for size in range(2, len(numbers) + 1):
             ran = like(".".join(map(str, numbers[:size])))
             assert (ran.status, ran.stderr) == (0, b""), numbers
+
+
+def test_pages_name_the_newest_release_as_the_last_one() -> None:
+    root = golden.ROOT.parent
+    named = {
+        (path.relative_to(root).as_posix(), last)
+        for path in (root / "README.md", *(root / "docs").rglob("*.md"))
+        for last in re.findall(r"\b0\.8\s+to\s+(\d+\.\d+)\b", path.read_text(encoding="utf-8"))
+    }
+    newest = "{}.{}".format(*LINE)
+    assert {("README.md", newest), ("docs/reference/commands/dump.md", newest)} <= named
+    assert [name for name, last in named if last != newest] == []

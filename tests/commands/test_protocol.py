@@ -13,6 +13,7 @@ from kseg.formats.codes import Codec
 from kseg.writer.batches import MemoryRecords, RecordsBuilder
 from tests import golden, run
 from tests.protocol.packets import Wire, frame_message, metadata_request, metadata_response, pcap, request, response
+from tests.releases import NEWEST
 
 CAPTURE = golden.ROOT / "protocol/4.3.1/clients.pcap"
 HEX = "00000012 00120000 00000001 00086d79 2d617070 2d31"
@@ -294,12 +295,12 @@ def test_versions_that_the_schemas_lack_are_counted_and_named(tmp_path: Path) ->
         for number, (api_key, version) in enumerate([(1, 40), (1, 40), (900, 3), (0, 2)])
     )
     path = write_file(tmp_path, content)
-    newer = "is newer than kseg supports; its schemas are from Kafka 4.4.0"
+    newer = f"is newer than kseg supports; its schemas are from Kafka {NEWEST}"
     named = [
         f"kseg: {path}: 2 frames not read: Fetch version 40 {newer}",
         (
             f"kseg: {path}: 1 frame not read: Produce version 2 is older than kseg supports; its schemas are"
-            f" from Kafka 4.4.0"
+            f" from Kafka {NEWEST}"
         ),
         f"kseg: {path}: 1 frame not read: api 900 {newer}",
     ]

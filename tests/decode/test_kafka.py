@@ -1,4 +1,4 @@
-"""Records that Kafka 4.4.0's serializers wrote: kseg shows them as Kafka's JSON converters and dump tool do."""
+"""Records that the newest Kafka's serializers wrote: kseg shows them as Kafka's JSON converters and dump tool do."""
 
 import json
 import subprocess
@@ -15,12 +15,12 @@ from kseg.formats.schemas import MessageSchema, messages_in, version_range
 from tests import run
 from tests.formats.test_messages import fields_of
 from tests.log_files import NewBatch, NewRecord, write_segment
+from tests.releases import NEWEST
 from tools.kafka_classes import KafkaClasses
 
 pytestmark = pytest.mark.kafka
 
-RELEASE = "4.4.0"
-ARTIFACTS = [f"org.apache.kafka:{name}:{RELEASE}" for name in ("kafka_2.13", "kafka-tools")]
+ARTIFACTS = [f"org.apache.kafka:{name}:{NEWEST}" for name in ("kafka_2.13", "kafka-tools")]
 EXAMPLES = 40
 """Random values of each version of each message."""
 DUMPED = 12
@@ -234,7 +234,7 @@ def test_dump_of_what_kafka_wrote_is_the_real_tools(kafka: Kafka, option: str, t
         capture_output=True,
         check=True,
     )
-    ours = run.kseg(["dump", "--like", RELEASE, *arguments], tmp_path).stdout
+    ours = run.kseg(["dump", "--like", NEWEST, *arguments], tmp_path).stdout
     for line, wanted in zip(ours.split(b"\n"), real.stdout.split(b"\n"), strict=False):
         assert line == wanted
     assert ours == real.stdout

@@ -16,6 +16,7 @@ from tests import golden, run
 from tests.kernel.made import MARKER_KEY, MARKER_VALUE, BatchHeader, Record, batch
 from tests.log_files import NewBatch, NewRecord, write_segment
 from tests.loops import some
+from tests.releases import NEWEST
 
 BATCH_KEYS = [
     *("type", "file", "position", "size", "baseOffset", "lastOffset", "count", "magic", "compression", "crc"),
@@ -428,11 +429,11 @@ NEW_TAG = b"\x01\x63\x02hi"
 METADATA = {
     "a newer version": (
         b"\1\4\7" + build_message(message_schema("ConfigRecord"), 0, {"resourceName": "t", "name": "n", "value": "v"}),
-        "ConfigRecord version 7 is newer than kseg supports, up to Kafka 4.4.0",
+        f"ConfigRecord version 7 is newer than kseg supports, up to Kafka {NEWEST}",
     ),
     "a new tagged field": (
         b"\1\x1d\0" + (5).to_bytes(4, "big") + NEW_TAG,
-        "UnregisterControllerRecord version 0 has tagged fields 99, newer than kseg supports, up to Kafka 4.4.0",
+        f"UnregisterControllerRecord version 0 has tagged fields 99, newer than kseg supports, up to Kafka {NEWEST}",
     ),
 }
 
@@ -456,7 +457,7 @@ def test_types_that_are_newer_than_kseg_knows_are_said(tmp_path: Path) -> None:
     write_segment(tmp_path / "__cluster_metadata-0", [NewBatch([NewRecord(None, b"\1\x30\0\0")])])
     viewed = run.kseg(["metadata", "__cluster_metadata-0"], tmp_path)
     assert viewed.status == 1
-    assert b"offset 0: it is newer than kseg supports, up to Kafka 4.4.0: " in viewed.stderr
+    assert f"offset 0: it is newer than kseg supports, up to Kafka {NEWEST}: " in viewed.stderr.decode()
 
 
 def test_records_of_4_4_are_known(tmp_path: Path) -> None:

@@ -10,12 +10,12 @@ import pytest
 from kseg.rewrite.metadata import new_directory_id
 from tests.live.quorum_cluster import CLUSTER_ID, CONTROLLERS, PATIENCE, QuorumCluster, tools
 from tests.log.real_broker import new_broker
+from tests.releases import NEWEST_TWO
 from tests.run import kseg
 
 pytestmark = pytest.mark.kafka
 
 TOPIC, PARTITIONS = "orders", 6
-RELEASES = ("4.3.1", "4.4.0")
 CHANGED = ([True], [False, True], [True, True])
 """True for each log directory whose id is changed."""
 
@@ -65,7 +65,7 @@ def count_unknown(disks: Sequence[Path], work: Path) -> int:
     return [json.loads(line).get("id") for line in ran.stdout.splitlines()].count("directory-unknown")
 
 
-@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize("release", NEWEST_TWO)
 @pytest.mark.parametrize("changed", CHANGED, ids=str)
 def test_a_node_in_combined_mode_leads_all_partitions_after_another_start(
     changed: list[bool], release: str, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
@@ -97,7 +97,7 @@ def assigned_ids(disks: Sequence[Path], work: Path) -> set[str]:
     return {row["directoryId"] for row in rows if row["replicaCount"]}
 
 
-@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize("release", NEWEST_TWO)
 def test_a_broker_whose_controller_runs_leads_all_partitions_at_once(release: str, tmp_path: Path) -> None:
     cluster = QuorumCluster(release, tmp_path / "cluster", is_dynamic=False)
     first, broker = CONTROLLERS[0], cluster.nodes[1]

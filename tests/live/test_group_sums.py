@@ -30,6 +30,7 @@ from tests.live.test_group_offsets import (
 from tests.live.tool_scripts import ToolScripts
 from tests.log.real_broker import PATIENCE, RELEASE, Broker, new_broker
 from tests.log_files import NewBatch, NewRecord, write_segment
+from tests.releases import NEWEST_TWO
 
 if TYPE_CHECKING:
     from kafka_classes import KafkaClasses
@@ -49,7 +50,7 @@ IDS = 60
 """Transactional ids: a third of the partitions has enough to prove the number of partitions."""
 
 
-@pytest.fixture(scope="module", params=["4.3.1", "4.4.0"])
+@pytest.fixture(scope="module", params=NEWEST_TWO)
 def live(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OneBroker]:
     broker = new_broker(tmp_path_factory, SETTINGS, request.param)
     with ExitStack() as running:
@@ -69,7 +70,7 @@ def live(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 def classes_of_tools(broker: Broker, work: Path) -> "KafkaClasses":
-    """Return the tools of 4.3.1, since those of 4.4.0 aren't released."""
+    """Return the tools, of one release for all brokers."""
     from kafka_classes import KafkaClasses
 
     slf4j = f"org.slf4j:slf4j-simple:{broker.tools.SLF4J}"

@@ -17,6 +17,7 @@ from tests import run
 from tests.live.test_doctor_live import OF_MACHINE, load, make_topics, place_of
 from tests.log.real_broker import PATIENCE, Broker, new_broker
 from tests.log.real_broker import make_topics as make_some
+from tests.releases import NEWEST_TWO
 from tests.tiered.tiered_broker import TOPIC, tiered_broker, wait_until
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.kafka
 
-RELEASES = ("3.9.1", "4.3.1", "4.4.0")
+RELEASES = ("3.9.1", *NEWEST_TWO)
 """The releases by which one node's disks are upgraded, one after the other."""
 SETTINGS = {"log.cleaner.backoff.ms": 500, "log.segment.delete.delay.ms": 200, "transaction.max.timeout.ms": 900_000}
 THROTTLE = "20000"

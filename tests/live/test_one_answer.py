@@ -19,6 +19,7 @@ from tests.live.cluster import NODES, PATIENCE, Cluster
 from tests.live.oracles import Oracles
 from tests.live.replicated_topic import UNCLEAN, ReplicatedTopic
 from tests.live.wire import answer_of
+from tests.releases import NEWEST_TWO
 
 pytestmark = pytest.mark.kafka
 
@@ -29,7 +30,7 @@ REASSIGN = 45
 """AlterPartitionReassignments."""
 
 
-@pytest.fixture(params=["3.9.1", "4.3.1", "4.4.0"])
+@pytest.fixture(params=["3.9.1", *NEWEST_TWO])
 def cluster(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Cluster]:
     settings = {**UNCLEAN, "log.retention.hours": 100, "log.segment.bytes": 2 << 20}
     running = Cluster(request.param, tmp_path, settings, controllers=(CONTROLLER,))

@@ -21,6 +21,7 @@ from tests import run
 from tests.live.cluster import NODES, Cluster
 from tests.live.compared import Compared
 from tests.live.oracles import TIMES, Oracles, Row, TopicPartition
+from tests.releases import NEWEST_TWO
 
 pytestmark = pytest.mark.kafka
 
@@ -48,7 +49,7 @@ class Observed(NamedTuple):
     stopped: dict[int, tuple[Path, ...]]
 
 
-@pytest.fixture(scope="module", params=["4.3.1", "4.4.0"])
+@pytest.fixture(scope="module", params=NEWEST_TWO)
 def observed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Observed:
     work = tmp_path_factory.mktemp("live")
     # With verification nothing hangs.

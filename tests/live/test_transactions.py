@@ -21,6 +21,7 @@ from tests.live.transaction_answers import Answers
 from tests.live.transaction_history import ABORTS_LATE, EXPIRES, PARTITIONS, SOURCE, History, Records, writer
 from tests.live.transaction_variants import MAY_DIFFER, VARIANTS, Reason, Variant
 from tests.log.real_broker import PATIENCE, Broker, new_broker, put_in_place
+from tests.releases import NEWEST_TWO
 
 pytestmark = pytest.mark.kafka
 
@@ -68,7 +69,7 @@ class Start(NamedTuple):
     told: list[list[dict[str, object]]]
 
 
-@pytest.fixture(scope="module", params=["3.9.1", "4.3.1", "4.4.0"])
+@pytest.fixture(scope="module", params=["3.9.1", *NEWEST_TWO])
 def disk(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Disk:
     from confluent_kafka.admin import AdminClient, NewTopic
     from kafka_classes import KafkaClasses

@@ -14,6 +14,7 @@ from kseg.protocol.messages import (
 )
 from tests.loops import for_each
 from tests.protocol.packets import request, response
+from tests.releases import NEWEST
 
 
 def versions(text: str) -> range:
@@ -78,10 +79,10 @@ def test_version_that_the_schemas_lack_is_a_header_and_a_size() -> None:
 @pytest.mark.parametrize(
     ("api_key", "version", "reason"),
     [
-        (900, 3, "api 900 is newer than kseg supports; its schemas are from Kafka 4.4.0"),
-        (1, 40, "Fetch version 40 is newer than kseg supports; its schemas are from Kafka 4.4.0"),
-        (0, 2, "Produce version 2 is older than kseg supports; its schemas are from Kafka 4.4.0"),
-        (4, 1, "LeaderAndIsr version 1 is older than kseg supports; its schemas are from Kafka 4.4.0"),
+        (900, 3, f"api 900 is newer than kseg supports; its schemas are from Kafka {NEWEST}"),
+        (1, 40, f"Fetch version 40 is newer than kseg supports; its schemas are from Kafka {NEWEST}"),
+        (0, 2, f"Produce version 2 is older than kseg supports; its schemas are from Kafka {NEWEST}"),
+        (4, 1, f"LeaderAndIsr version 1 is older than kseg supports; its schemas are from Kafka {NEWEST}"),
         (18, 5, None),
         (28, 6, None),
         (42, 3, None),

@@ -10,13 +10,14 @@ import pytest
 from tests import run
 from tests.log.real_broker import new_broker
 from tests.protocol.packets import frame_message, request
+from tests.releases import NEWEST_TWO
 
 REQUESTS = [(18, 0), (18, 4), (3, 1), (3, 12)]
 """Keys and versions of ApiVersions and Metadata, of both kinds of headers."""
 
 
 @pytest.mark.kafka
-@pytest.mark.parametrize("release", ["4.3.1", "4.4.0"])
+@pytest.mark.parametrize("release", NEWEST_TWO)
 def test_broker_answers_requests_with_bytes_after_their_body(
     release: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests import golden
+from tests.releases import NEWEST_TWO
 from tests.serve.reading import Got
 from tests.serve.running import PATIENCE, log_directories, serving
 from tests.serve.test_clients import BROKERS, FALLING, LOGS, STRAY, expected_records
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.kafka
 
-RELEASES = ("2.3.1", "2.8.2", "3.9.2", "4.3.1", "4.4.0")
-WITH_CONSUMER_PROTOCOL = ("3.9.2", "4.3.1", "4.4.0")
+WITH_CONSUMER_PROTOCOL = ("3.9.2", *NEWEST_TWO)
+RELEASES = ("2.3.1", "2.8.2", *WITH_CONSUMER_PROTOCOL)
 LOGGER = "org.slf4j:slf4j-simple:1.7.36"
 READ_ALL = Path(__file__).with_name("ReadAll.java")
 

@@ -12,6 +12,7 @@ from kseg.formats.messages import Fields
 from kseg.formats.schemas import REQUESTS, version_range
 from tests.live.wire import answer_of
 from tests.log.real_broker import PATIENCE, Broker, make_topics
+from tests.releases import NEWEST_TWO
 from tests.run import kseg
 from tests.serve.running import joined_serving
 from tests.tiered.tiered_broker import SEGMENT, change_topic, tiered_broker, wait_until
@@ -78,7 +79,7 @@ class Stopped(NamedTuple):
     answers: dict[tuple[int, int, int, str], Fields]
 
 
-@pytest.fixture(scope="module", params=["4.3.1", "4.4.0"])
+@pytest.fixture(scope="module", params=NEWEST_TWO)
 def stopped_broker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Stopped:
     tier = tmp_path_factory.mktemp("tier")
     broker = tiered_broker(tmp_path_factory, tier, request.param)

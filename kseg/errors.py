@@ -47,8 +47,17 @@ class UsageError(KsegError):
 
 
 def missing_library(name: str, extra: str) -> str:
-    """Return the message about an optional library that isn't installed, with the command that installs it."""
-    return f"{name} is missing; run `pip install 'kseg[{extra}]'`"
+    """Return the message about an optional library that isn't installed, with the way to install it."""
+    return f"{name} is missing; {install_step(extra)}"
+
+
+def install_step(extra: str) -> str:
+    """Return the next step that installs an extra. Tarballs, Debian packages and environments of uv have no pip."""
+    from importlib.util import find_spec
+
+    if find_spec("pip"):
+        return f"run `pip install 'kseg[{extra}]'`"
+    return f"install kseg with its extra {extra} by pip or uv, as docs/start/install.md explains"
 
 
 class RecordError(UsageError):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests import golden
 from tools.release.bundle import EXTRAS, LAUNCHER, PINS
-from tools.release.packages import make_tarball
+from tools.release.packages import make_tarball, read_maintainer
 
 ROOT = golden.ROOT.parent
 TIME = 1_700_000_000
@@ -53,6 +53,11 @@ def test_launcher_finds_its_python_through_a_link_and_passes_arguments_unchanged
     command = [str(tmp_path / "kseg"), "dump", "a b", "*"]
     ran = subprocess.run(command, env={**os.environ, "PYTHONHOME": "/old"}, capture_output=True, text=True, check=True)
     assert ran.stdout == "home=|-P|-s|-m|kseg|dump|a b|*|"
+
+
+def test_maintainer_of_the_debian_package_is_the_first_author_with_the_address_if_there_is_one() -> None:
+    (author, *_) = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["authors"]
+    assert read_maintainer().split(" <") == [author["name"], *(f"{email}>" for email in [author.get("email")] if email)]
 
 
 def test_each_library_that_the_tarball_asks_for_is_pinned() -> None:

@@ -13,17 +13,21 @@ import os
 import platform
 import shutil
 import sys
-import tomllib
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from kseg.version import VERSION
 from tools.make_dist import ROOT, make_source_distribution, make_wheel, time_of
 from tools.release.bundle import make_bundle
 from tools.release.inventory import write_bill, write_licenses
-from tools.release.packages import make_debian_package, make_tarball
+from tools.release.packages import make_debian_package, make_tarball, read_maintainer
 
 SUMS = "SHA256SUMS"
+NO_ADDRESS = (
+    "pyproject.toml: the first author has no email, so the Debian package's maintainer has no address; add the email"
+    " before you publish"
+)
 
 
 def main() -> int:
@@ -37,25 +41,26 @@ def main() -> int:
     os.environ["PATH"] = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     make_release(directory, time_of(ROOT))
     print((directory / SUMS).read_text(encoding="utf-8"), end="")
+    if "@" not in read_maintainer():
+        print(NO_ADDRESS, file=sys.stderr)
     return 0
 
 
 def make_release(directory: Path, time: int) -> None:
     """Make the files of a release in an empty directory. time: of all files in them, in seconds since 1970."""
-    version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
-    name = f"kseg-{version}-linux-{platform.machine()}"
+    name = f"kseg-{VERSION}-linux-{platform.machine()}"
     make_source_distribution(ROOT, directory)
     wheel = make_wheel(directory)
-    bill, licenses = directory / f"kseg-{version}.cdx.json", directory / f"kseg-{version}-licenses.txt"
+    bill, licenses = directory / f"kseg-{VERSION}.cdx.json", directory / f"kseg-{VERSION}-licenses.txt"
     with TemporaryDirectory() as place:
         folder = Path(place) / name
         make_bundle(wheel, folder)
         write_bill(folder, bill, time)
-        write_licenses(folder, licenses)
+        write_licenses(folder, bill, licenses)
         for path in (bill, licenses):
             shutil.copy(path, folder)
         make_tarball(folder, directory / f"{name}.tar.gz", time)
-        make_debian_package(folder, licenses, directory / f"kseg_{version}_amd64.deb", time)
+        make_debian_package(folder, licenses, directory / f"kseg_{VERSION}_amd64.deb", time)
     sums = [f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in sorted(directory.iterdir())]
     (directory / SUMS).write_text("".join(sums), encoding="utf-8")
 

@@ -3,8 +3,8 @@
 python tools/try_release.py build/release
 
 The tarball and the Debian package go into systems without Python. The wheel and the source distribution go into systems
-with Debian's Python, the latter without a compiler. debootstrap makes each system once, in build/roots/. Needs root.
-Ends with 1 where something fails.
+with Debian's Python, the latter without a compiler. The tasks of tools/release/tasks.py run in each. debootstrap makes
+each system once, in build/roots/. Needs root. Ends with 1 where something fails.
 """
 
 import argparse
@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from tests import golden
+from tools.release.tasks import TASKS
 from tools.try_installs import ROOT, VERSION, Failed, run
 
 ROOTS = ROOT / "build" / "roots"
@@ -28,7 +29,7 @@ COMMANDS = (
 )
 """Commands that must start in each installation."""
 PARTITION = "logs/4.3.1/append-zstd-0"
-INSIDE = 'mount -t proc proc "$0/proc" && exec chroot "$0" /usr/bin/env -i --chdir=/golden "$@"'
+INSIDE = 'mount -t proc proc "$0/proc" && ip link set lo up && exec chroot "$0" /usr/bin/env -i --chdir=/golden "$@"'
 """A script: its arguments are the root, the environment and the command."""
 ENVIRONMENT = ("HOME=/root", "LANG=C.UTF-8", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
 
@@ -43,7 +44,7 @@ class System:
         self.root = ROOTS / "tried"
         shutil.rmtree(self.root, ignore_errors=True)
         run(["cp", "--archive", str(made), str(self.root)])
-        shutil.copytree(golden.ROOT / "logs" / "4.3.1", self.root / "golden" / "logs" / "4.3.1")
+        shutil.copytree(golden.ROOT, self.root / "golden")
         shutil.copytree(release, self.root / "release")
 
     def run(self, *command: str) -> "subprocess.CompletedProcess[bytes]":
@@ -80,6 +81,18 @@ class System:
         for name in COMMANDS:
             if f"Usage: kseg {name}" not in self.must("kseg", name, "--help").decode():
                 raise Failed(f"`kseg {name} --help` prints no usage")
+        self.check_tasks()
+
+    def check_tasks(self) -> None:
+        """Fail at tasks that end with another status, or don't print their words."""
+        failed = []
+        for task in TASKS:
+            ran = self.run("sh", "-c", task.line)
+            printed = (ran.stdout + ran.stderr).decode()
+            if ran.returncode != task.status or task.words not in printed:
+                failed.append(f"{task.about}: `{task.line}`: status {ran.returncode}\n{printed}")
+        if failed:
+            raise Failed("\n".join(failed))
 
 
 def try_tarball(suite: str, release: Path) -> None:

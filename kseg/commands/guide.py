@@ -194,10 +194,11 @@ VARIABLES = {
     "KSEG_PAGER": "Pager for long tables on a terminal, instead of PAGER; `cat` for none.",
     "KSEG_KERNEL": "Reader: `fast` in C, or `twin` in Python. [default: fast if available]",
     "KSEG_DEBUG": "Print Python's traceback at errors, if set to any value.",
+    "KSEG_BOOTSTRAP": "Address of the server, set by `kseg serve` for its COMMAND.",
     "OPENLINEAGE_URL": "Collector of lineage events, the default of `--openlineage`.",
     "NO_COLOR": "Use no colours, if set to any value.",
     "PAGER": "Pager for long tables. [default: less]",
     "TMPDIR": "Directory of temporary files, such as unpacked archives and standard input.",
     "TZ": "Time zone of `--tz local`.",
 }
-"""Environment variables that kseg reads, by name."""
+"""Environment variables that kseg reads or sets, by name."""

@@ -57,6 +57,11 @@ def test_a_command_finds_the_server_in_its_environment() -> None:
     assert address.startswith("127.0.0.1:")
 
 
+def test_kseg_itself_knows_the_environment_of_the_command() -> None:
+    ran = serve("zstd-0", "--", KSEG, "get", "zstd-0", "--offset", "282", "--field", "key")
+    assert (ran.returncode, ran.stderr) == (0, "")
+
+
 @pytest.mark.parametrize(("script", "status"), [("exit 7", 7), ("kill -9 $$", 137)])
 def test_the_status_is_that_of_the_command(script: str, status: int) -> None:
     assert serve("zstd-0", "--", "sh", "-c", script).returncode == status

@@ -182,6 +182,13 @@ def test_a_missing_library_is_named_with_its_extra(
         value_decoder(name, DecoderOptions(schema=schema), "value")
 
 
+def test_without_pip_a_missing_library_is_named_without_its_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("msgpack", "pip"):
+        monkeypatch.setitem(__import__("sys").modules, module, None)
+    with pytest.raises(UsageError, match="msgpack is missing; install kseg with its extra msgpack by pip or uv"):
+        value_decoder("msgpack", NO_OPTIONS, "value")
+
+
 def test_every_decoder_shows_empty_bytes_or_says_why_not() -> None:
     plain = [name for name in DECODERS if name not in ("avro", "protobuf")]
     for name in plain:

@@ -3,9 +3,11 @@
 import json
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
+
+import spdx
 
 from tools.make_dist import ROOT, run
 from tools.release.bundle import python_of, site_packages_of
@@ -48,13 +50,25 @@ def _packages_of_the_host(folder: Path) -> Iterator[tuple[str, str, str]]:
             yield path.name, package, run(["dpkg-query", "--show", "--showformat=${Version}", package], folder)
 
 
-def write_licenses(folder: Path, target: Path) -> None:
+def write_licenses(folder: Path, bill: Path, target: Path) -> None:
     """Write the license texts of kseg, Python, the libraries and the shared libraries, each under its name."""
-    parts = [f"{'=' * 100}\n{name}\n{'=' * 100}\n\n{text.strip()}\n" for name, text in _license_texts(folder)]
+    declared = _declared_licenses(json.loads(bill.read_text(encoding="utf-8")))
+    texts = _license_texts(folder, declared)
+    parts = [f"{'=' * 100}\n{name}\n{'=' * 100}\n\n{text.strip()}\n" for name, text in texts]
     target.write_text("\n\n".join(parts), encoding="utf-8")
 
 
-def _license_texts(folder: Path) -> Iterator[tuple[str, str]]:
+def _declared_licenses(bill: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Return the SPDX identifiers of each library's licenses in a bill of materials."""
+    return {
+        each["name"].replace("-", "_").lower(): [
+            given["license"]["id"] for given in each.get("licenses", ()) if "id" in given.get("license", ())
+        ]
+        for each in bill["components"]
+    }
+
+
+def _license_texts(folder: Path, declared: Mapping[str, list[str]]) -> Iterator[tuple[str, str]]:
     yield "kseg", _read(ROOT / "LICENSE") + "\n\n" + _read(ROOT / "NOTICE")
     libraries = site_packages_of(folder)
     yield f"Python {sys.version.split()[0]}", _read(libraries.parent / "LICENSE.txt")
@@ -62,19 +76,18 @@ def _license_texts(folder: Path) -> Iterator[tuple[str, str]]:
         name, version = place.stem.split("-")
         if name != "kseg":
             found = [path for path in sorted(place.rglob("*")) if path.is_file() and LICENSE_NAMES.match(path.name)]
-            yield f"{name} {version}", "\n\n".join(map(_read, found)) or _license_field(place / "METADATA")
+            yield f"{name} {version}", "\n\n".join(map(_read, found)) or _standard_texts(name, declared)
     for name, package, version in _packages_of_the_host(folder):
         yield f"{name} ({package} {version})", _read(Path("/usr/share/doc") / package / "copyright")
 
 
-def _license_field(metadata: Path) -> str:
-    """Return the license that a library without a license file declares."""
-    found = re.findall(
-        r"^(?:License: |License-Expression: |Classifier: License :: )(.+)$", _read(metadata), re.MULTILINE
-    )
-    if not found:
-        sys.exit(f"{metadata}: the library declares no license; find its license and keep the library out until then")
-    return "\n".join(found)
+def _standard_texts(name: str, declared: Mapping[str, list[str]]) -> str:
+    """Return the standard texts of the licenses that a library without a license file declares."""
+    known = [spdx.License(each) for each in spdx.licenses() if each["id"] in declared.get(name.lower(), ())]
+    if not known:
+        sys.exit(f"{name}: the library has no license that SPDX lists; find its license before you ship it")
+    holders = f"the authors of {name}"
+    return "\n\n".join(each.template.replace("<year> <copyright holders>", holders) for each in known)
 
 
 def _read(path: Path) -> str:

@@ -3,6 +3,7 @@
 import gzip
 import shutil
 import tarfile
+import tomllib
 from pathlib import Path
 
 from tools.make_dist import ROOT, run
@@ -13,7 +14,7 @@ Version: {version}
 Architecture: amd64
 Section: admin
 Priority: optional
-Maintainer: The kseg authors <kseg@localhost>
+Maintainer: {maintainer}
 Installed-Size: {size}
 Depends: libc6 (>= {c_library})
 Description: Read, check and repair Apache Kafka's files on disk
@@ -28,6 +29,13 @@ SHARED = {
     "fish": "fish",
 }
 """Folders of share/, and their places below /usr/share in Debian."""
+
+
+def read_maintainer() -> str:
+    """Return the first author in pyproject.toml: the name, and in angle brackets the address, if it is there."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    author: dict[str, str] = project["authors"][0]
+    return f"{author['name']} <{author['email']}>" if "email" in author else author["name"]
 
 
 def make_tarball(folder: Path, target: Path, time: int) -> None:
@@ -69,8 +77,13 @@ def make_debian_package(folder: Path, licenses: Path, target: Path, time: int) -
     size = sum(path.stat().st_size for path in tree.rglob("*") if not path.is_symlink())
     control = tree / "DEBIAN" / "control"
     control.parent.mkdir()
-    version, c_library = target.name.split("_")[1], oldest_c_library(folder)
-    control.write_text(CONTROL.format(version=version, size=size // 1024, c_library=c_library), encoding="utf-8")
+    fields = {
+        "version": target.name.split("_")[1],
+        "maintainer": read_maintainer(),
+        "size": size // 1024,
+        "c_library": oldest_c_library(folder),
+    }
+    control.write_text(CONTROL.format(**fields), encoding="utf-8")
     command = ["dpkg-deb", "--root-owner-group", "-Zxz", "-z3", "--build", str(tree), str(target)]
     run(command, folder.parent, {"SOURCE_DATE_EPOCH": str(time)})
     shutil.rmtree(tree)

@@ -3,7 +3,7 @@
 from contextlib import suppress
 from statistics import median
 
-from kseg.errors import FileError
+from kseg.errors import FileError, install_step
 from kseg.log.cleaner import CleanerVerdict
 from kseg.log.lookup import lookup_offset
 from kseg.redaction import Redactor
@@ -71,7 +71,7 @@ def _notes(known: ReportFacts) -> list[str]:
         " records is a minimum."
     ]
     if not has_sketches() and not known.all.has_all_keys:
-        notes.append("Some topics have more keys than kseg can count; for an estimate, run pip install 'kseg[report]'.")
+        notes.append(f"Some topics have more keys than kseg can count; for an estimate, {install_step('report')}.")
     if known.choices.shows_keys:
         return notes
     if known.choices.redact_key is None:

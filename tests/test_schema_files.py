@@ -4,6 +4,7 @@ import json
 import zipfile
 from pathlib import Path
 
+from kseg.formats.header_fields import INT64, TRANSACTION_INDEX_ENTRY_FIELDS, TRANSACTION_INDEX_VERSION
 from kseg.releases import NEWEST
 from tests.architecture import ROOT
 from tests.loops import for_each
@@ -54,6 +55,15 @@ def test_tool_writes_what_kseg_uses_of_a_schema_in_a_jar(tmp_path: Path) -> None
         jar.writestr("common/message/README.md", "no schema")
     ((name, schema),) = read_schemas.read_schemas(tmp_path, "9.0.0")
     assert (name, read_schemas.file_text([schema])) == ("kafka-clients", LINE)
+
+
+def test_entry_of_a_transaction_index_is_the_version_and_kafkas_schema() -> None:
+    schema = json.loads((FOLDER / "transaction_index.jsonl").read_text(encoding="utf-8"))
+    version, *fields = TRANSACTION_INDEX_ENTRY_FIELDS.fields
+    assert (version.name, schema["validVersions"]) == ("version", f"{TRANSACTION_INDEX_VERSION}")
+    names = {field["name"].lower(): field["type"] for field in schema["fields"]}
+    assert [(field.name.replace("_", ""), field.type) for field in fields] == [(name, INT64) for name in names]
+    assert set(names.values()) == {"int64"}
 
 
 def test_stored_files_are_the_tools() -> None:

@@ -89,6 +89,7 @@ FILES = (
     ),
     SchemaFile("consumer_protocol", NEWEST, lambda _, schema: schema["name"] in CONSUMER_PROTOCOL),
     SchemaFile("control_records", NEWEST, lambda _, schema: schema["name"] in CONTROL_RECORDS),
+    SchemaFile("transaction_index", NEWEST, lambda _, schema: schema["name"] == "AbortedTxn"),
     SchemaFile("protocol", NEWEST, is_protocol),
     SchemaFile("share_groups_4_0", "4.0.0", lambda _, schema: schema["name"] in EARLY_SHARE_GROUPS),
     SchemaFile(

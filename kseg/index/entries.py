@@ -334,10 +334,11 @@ class TransactionIndex:
     def sanity_problem(self) -> str | None:
         """Return the problem that a broker's check at start finds, or None if it doesn't exist.
 
-        Source: TransactionIndex.sanityCheck.
+        Source: TransactionIndex.sanityCheck (4.4; earlier releases read only the first byte of the version, and
+        accept negative ones).
         """
         for number, entry in self._numbered_entries():
-            if entry.version > TRANSACTION_INDEX_VERSION:
+            if entry.version != TRANSACTION_INDEX_VERSION:
                 return f"entry {number} has version {entry.version}, expected {TRANSACTION_INDEX_VERSION}"
             if entry.last_offset < self.base_offset:
                 return (

@@ -136,6 +136,14 @@ def test_transaction_indexes_of_brokers_are_sane(path: Path) -> None:
         assert index.sanity_problem() is None
 
 
+@pytest.mark.parametrize("version", [1, 256, -1])
+def test_sanity_of_a_transaction_index_of_another_version(tmp_path: Path, version: int) -> None:
+    path = tmp_path / f"{NAME}.txnindex"
+    path.write_bytes(pack(">hqqqq", version, 7, 1000, 1002, 1003))
+    with TransactionIndex(path) as index:
+        assert index.sanity_problem() == f"entry 0 has version {version}, expected 0"
+
+
 def test_aborted_transactions_of_a_range(tmp_path: Path) -> None:
     path = tmp_path / f"{NAME}.txnindex"
     path.write_bytes(pack(">hqqqq", 0, 7, 1000, 1010, 1005) + pack(">hqqqq", 0, 8, 1020, 1030, 1031))

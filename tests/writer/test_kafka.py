@@ -1,4 +1,4 @@
-"""kseg builds the same bytes as Kafka's classes of 4.3.1, and these read them."""
+"""kseg builds the same bytes as Kafka's classes of 4.4.0, and these read them."""
 
 import struct
 import subprocess
@@ -14,7 +14,7 @@ from tools.kafka_classes import KafkaClasses
 
 pytestmark = pytest.mark.kafka
 
-ARTIFACTS = ["org.apache.kafka:kafka-clients:4.3.1"]
+ARTIFACTS = ["org.apache.kafka:kafka-clients:4.4.0"]
 TYPES = {
     TimestampType.NO_TIMESTAMP_TYPE: "NoTimestampType",
     TimestampType.CREATE_TIME: "CreateTime",

@@ -1,9 +1,10 @@
 """Kafka's releases: as users name them, and as tables use them."""
 
 import re
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from kseg.errors import UsageError
+from kseg.named_tuple import NamedTuple
 
 T = TypeVar("T")
 

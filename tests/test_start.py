@@ -12,7 +12,7 @@ from tests.start import loaded_by
 
 SAMPLE = golden.ROOT / "docs" / "test-1-0" / "00000000000000203000.log"
 OF_A_DUMP = {
-    "kseg": "__main__ cli errors releases times",
+    "kseg": "__main__ cli errors named_tuple releases times",
     "kseg.codecs": "limits",
     "kseg.commands": "dump inputs options",
     "kseg.commands.options": "command row table types",

@@ -1,7 +1,5 @@
 """`kseg dump`: prints the contents of files, like Kafka's DumpLogSegments."""
 
-from typing import NamedTuple
-
 import click
 
 from kseg.commands.inputs import paths_in
@@ -10,6 +8,7 @@ from kseg.dump.files import dump_files
 from kseg.dump.options import KCAT, DumpOptions, sent_selection
 from kseg.layouts.release_lines import INTERNAL_DECODERS
 from kseg.log.selection import PartitionChoice
+from kseg.named_tuple import NamedTuple
 from kseg.output.progress import Talk
 from kseg.releases import parse_release
 from kseg.system.placed_path import StrPath

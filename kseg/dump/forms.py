@@ -4,13 +4,14 @@ import os
 from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from typing import IO, TYPE_CHECKING, NamedTuple
+from typing import IO, TYPE_CHECKING
 
 from kseg.dump.log_steps import LogSummary, Rendering
 from kseg.errors import OpenError
 from kseg.formats.file_names import FileKind
 from kseg.layouts import release_lines as layout
 from kseg.layouts.template import IGNORING
+from kseg.named_tuple import NamedTuple
 from kseg.reading.blocks import Damage
 from kseg.releases import Release, value_in
 from kseg.system.placed_path import PlacedPath, StrPath

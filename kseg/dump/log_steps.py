@@ -3,13 +3,14 @@
 from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kseg import kernel
 from kseg.codecs.limits import DEFAULT_LIMIT
 from kseg.errors import plural
 from kseg.formats.codes import DamageKind
 from kseg.kernel.contract import SIZE, VALID, GapRule, Program, RecordProblem
+from kseg.named_tuple import NamedTuple
 from kseg.reading.blocks import Damage
 from kseg.reading.bodies import Slice, problem_damage, with_bodies
 from kseg.reading.log_file import LogFile, Run

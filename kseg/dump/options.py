@@ -2,13 +2,14 @@
 
 from collections.abc import Callable
 from datetime import UTC, tzinfo
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kseg.codecs.limits import DEFAULT_LIMIT
 from kseg.dump.decoders import class_decoder
 from kseg.errors import UsageError
 from kseg.layouts.release_lines import OPTION_RELEASES
 from kseg.log.selection import EVERY_PARTITION, EVERYTHING, PartitionChoice, Selection
+from kseg.named_tuple import NamedTuple
 from kseg.output.csv_style import PLAIN_CSV, CsvStyle
 from kseg.releases import NEWEST, Release
 

@@ -5,12 +5,13 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 from itertools import groupby, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kseg.dump.forms import Problems
 from kseg.errors import FileError, OpenError
 from kseg.formats.file_names import KIND_OF_EXTENSION, LOG_KINDS, FileKind, parse_file_name, parse_partition_directory
 from kseg.layouts.template import DUMPED_KINDS
+from kseg.named_tuple import NamedTuple
 from kseg.releases import Release, value_in
 from kseg.system.placed_path import PlacedPath, StrPath, as_path, folder_of
 

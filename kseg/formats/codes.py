@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from enum import IntEnum, StrEnum
-from typing import NamedTuple
 
 from kseg.formats.header_fields import (
     ATTRIBUTES,
@@ -22,6 +21,7 @@ from kseg.formats.header_fields import (
     Bytes,
     FixedField,
 )
+from kseg.named_tuple import NamedTuple
 
 LOG_OVERHEAD = BATCH_LENGTH.end
 """Bytes of offset and size before each v0/v1 message and v2 batch."""

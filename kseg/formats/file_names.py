@@ -5,7 +5,8 @@ from enum import StrEnum
 from functools import lru_cache
 from os import PathLike, fspath
 from pathlib import PurePath
-from typing import NamedTuple
+
+from kseg.named_tuple import NamedTuple
 
 MAXIMUM_OFFSET = 2**63 - 1
 MAXIMUM_PARTITION = 2**31 - 1

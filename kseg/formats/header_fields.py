@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 from struct import Struct, calcsize
-from typing import NamedTuple
 
 from kseg.formats.file_names import FileKind
+from kseg.named_tuple import NamedTuple
 
 Bytes = bytes | bytearray | memoryview
 INT8, INT16, INT32, UINT32, INT64 = "b", "h", "i", "I", "q"

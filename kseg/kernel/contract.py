@@ -3,7 +3,9 @@
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import IntEnum, IntFlag, auto
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+from kseg.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from kseg.kernel.record import Record

@@ -1,11 +1,11 @@
 """Programs of the kernel for the lines of a release."""
 
 from functools import cache
-from typing import NamedTuple
 
 from kseg.kernel.contract import Program, Template
 from kseg.layouts import release_lines as logs
 from kseg.layouts.template import compile_template, raw_program
+from kseg.named_tuple import NamedTuple
 from kseg.releases import NEWEST, Release, value_in
 
 DOCUMENTED = Release((2, 1, 1))

@@ -1,9 +1,8 @@
 """Printed lines of logs, and options, of DumpLogSegments by release."""
 
-from typing import NamedTuple
-
 from kseg.formats.codes import ControlType
 from kseg.kernel.contract import GapRule
+from kseg.named_tuple import NamedTuple
 from kseg.releases import Release, Since, value_in
 
 # --- v0/v1 only: a line per message, up to 0.10.2 --------------------------------------------------------------------

@@ -4,13 +4,13 @@ import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from functools import lru_cache
-from typing import NamedTuple
 
 from kseg.errors import UsageError
 from kseg.formats.codes import CODEC_NAMES
 from kseg.formats.file_names import FileKind
 from kseg.formats.header_fields import camel_case
 from kseg.kernel.contract import ZONE_CYCLE, ZONE_CYCLE_START, Op, Program, Slot, Template, Text, Words, Zone
+from kseg.named_tuple import NamedTuple
 from kseg.releases import Since
 
 

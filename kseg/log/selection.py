@@ -7,11 +7,12 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime, tzinfo
 from fnmatch import fnmatchcase
 from itertools import islice
-from typing import Any, Literal, NamedTuple, Self, TypeAlias, TypedDict
+from typing import Any, Literal, Self, TypeAlias, TypedDict
 
 from kseg.errors import UsageError, reason, shorten
 from kseg.formats.file_names import parse_partition_directory, plain_text
 from kseg.kernel.contract import LEAST, MOST, BatchFilter, RecordFilter
+from kseg.named_tuple import NamedTuple
 from kseg.system.placed_path import as_path
 from kseg.times import milliseconds_of, parse_zone
 

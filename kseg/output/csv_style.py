@@ -1,8 +1,7 @@
 """The style of CSV: separators, and texts that spreadsheets understand."""
 
-from typing import NamedTuple
-
 from kseg.errors import UsageError
+from kseg.named_tuple import NamedTuple
 
 SEPARATORS = {",": ",", ";": ";", "tab": "\t"}
 """Separators of CSV by the names that `--csv-separator` takes."""

@@ -6,7 +6,7 @@ import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from kseg import kernel
 from kseg.errors import plural
@@ -34,6 +34,7 @@ from kseg.formats.codes import (
 )
 from kseg.formats.varint_bytes import LONGEST_VARINT, from_zigzag, read_uvarint
 from kseg.kernel.contract import Stop
+from kseg.named_tuple import NamedTuple
 from kseg.system.placed_path import RangedBytes
 
 if TYPE_CHECKING:

@@ -3,12 +3,13 @@
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from kseg import kernel
 from kseg.codecs.limits import DEFAULT_LIMIT, LARGEST_RATIO_FREE
 from kseg.formats.codes import Codec, DamageKind
 from kseg.kernel.contract import ROW, START, Bodies, Problem, RecordProblem
+from kseg.named_tuple import NamedTuple
 from kseg.reading.blocks import Damage
 from kseg.reading.log_file import Run
 from kseg.system.shared_work import processors

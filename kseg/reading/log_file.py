@@ -9,7 +9,7 @@ from array import array
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from kseg import kernel
 from kseg.errors import KsegError, OpenError, UnreadableError, plural
@@ -25,6 +25,7 @@ from kseg.formats.codes import (
 )
 from kseg.formats.file_names import FileKind, parse_file_name
 from kseg.kernel.contract import ROW, SIZE, START, Rows, Stop, new_rows
+from kseg.named_tuple import NamedTuple
 from kseg.reading.blocks import (
     HEADER_WINDOW,
     SMALL_PIECE,

@@ -6,10 +6,11 @@ import re
 from collections.abc import Iterator
 from contextlib import suppress
 from enum import StrEnum
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from kseg.errors import OpenError, UsageError, plural, quote, without_secrets
 from kseg.formats.file_names import FileKind, parse_file_name
+from kseg.named_tuple import NamedTuple
 
 STANDARD_INPUT = "-"
 ASIDE = ".tmp"

@@ -5,9 +5,9 @@ import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 from kseg.errors import FileError, KsegError, OpenError, UnreadableError, plural
+from kseg.named_tuple import NamedTuple
 from kseg.system.placed_path import PlacedPath, RangedBytes
 
 Identity = tuple[int, int]

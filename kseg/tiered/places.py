@@ -6,10 +6,10 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from itertools import chain, islice
-from typing import NamedTuple
 
 from kseg.errors import FileError
 from kseg.formats.file_names import MAXIMUM_OFFSET, MAXIMUM_PARTITION, FileKind, parse_partition_directory
+from kseg.named_tuple import NamedTuple
 from kseg.store.location import is_remote
 
 MANIFEST, INDEXES = "rsm-manifest", "indexes"

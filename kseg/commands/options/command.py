@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, tzinfo
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 from click.core import ParameterSource
@@ -13,6 +13,7 @@ from click.core import ParameterSource
 from kseg.commands.inputs import Given, local_inputs
 from kseg.commands.options.row import argument_of, option_of, prefix_of, takes
 from kseg.commands.options.table import ARGUMENTS, OPTIONS
+from kseg.named_tuple import NamedTuple
 from kseg.output.progress import Talk
 
 if TYPE_CHECKING:

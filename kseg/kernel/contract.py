@@ -2,7 +2,7 @@
 
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from enum import IntEnum, IntFlag, auto
+from enum import IntEnum, IntFlag
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from kseg.named_tuple import NamedTuple
@@ -12,51 +12,55 @@ if TYPE_CHECKING:
     from kseg.redaction import Redactor
 
 
-class Slot(IntEnum):
+# The members of Slot, Text and Op are plain numbers, since a template's operations are a tuple of these. Enums with so
+# many members would cost each start some 5 M instructions.
+
+
+class Slot:
     """Numbers that a template can show: first those of the batch, then those of the record."""
 
     BASE_OFFSET = 0
-    LAST_OFFSET = auto()
-    COUNT = auto()
-    BASE_SEQUENCE = auto()
-    LAST_SEQUENCE = auto()
-    PRODUCER_ID = auto()
-    PRODUCER_EPOCH = auto()
-    PARTITION_LEADER_EPOCH = auto()
-    IS_TRANSACTIONAL = auto()
-    IS_CONTROL = auto()
-    HAS_DELETE_HORIZON = auto()
-    BASE_TIMESTAMP = auto()
-    MAX_TIMESTAMP = auto()
-    TIMESTAMP_TYPE = auto()
-    POSITION = auto()
-    SIZE = auto()
-    MAGIC = auto()
-    CODEC = auto()
-    CRC = auto()
-    IS_VALID = auto()
-    ATTRIBUTES = auto()
+    LAST_OFFSET = 1
+    COUNT = 2
+    BASE_SEQUENCE = 3
+    LAST_SEQUENCE = 4
+    PRODUCER_ID = 5
+    PRODUCER_EPOCH = 6
+    PARTITION_LEADER_EPOCH = 7
+    IS_TRANSACTIONAL = 8
+    IS_CONTROL = 9
+    HAS_DELETE_HORIZON = 10
+    BASE_TIMESTAMP = 11
+    MAX_TIMESTAMP = 12
+    TIMESTAMP_TYPE = 13
+    POSITION = 14
+    SIZE = 15
+    MAGIC = 16
+    CODEC = 17
+    CRC = 18
+    IS_VALID = 19
+    ATTRIBUTES = 20
     # of the record; in the line of a v0 or v1 batch, of the message that is the batch
-    OFFSET = auto()
-    TIMESTAMP = auto()
-    SEQUENCE = auto()
-    KEY_SIZE = auto()
-    VALUE_SIZE = auto()
-    HEADER_COUNT = auto()
-    RECORD_CRC = auto()
-    RECORD_IS_VALID = auto()
-    RECORD_CODEC = auto()
-    RECORD_MAGIC = auto()
-    CONTROL_TYPE = auto()
-    CONTROL_VERSION = auto()
-    COORDINATOR_EPOCH = auto()
-    TIMESTAMP_DELTA = auto()
+    OFFSET = 21
+    TIMESTAMP = 22
+    SEQUENCE = 23
+    KEY_SIZE = 24
+    VALUE_SIZE = 25
+    HEADER_COUNT = 26
+    RECORD_CRC = 27
+    RECORD_IS_VALID = 28
+    RECORD_CODEC = 29
+    RECORD_MAGIC = 30
+    CONTROL_TYPE = 31
+    CONTROL_VERSION = 32
+    COORDINATOR_EPOCH = 33
+    TIMESTAMP_DELTA = 34
     "Stored in a v2 record; with LogAppendTime it doesn't follow from the timestamp."
-    RECORD_ATTRIBUTES = auto()
+    RECORD_ATTRIBUTES = 35
     "Attributes of a v2 record; Kafka writes 0."
 
 
-class Text(IntEnum):
+class Text:
     """Bytes that a template can show."""
 
     KEY = 0
@@ -70,7 +74,7 @@ class Text(IntEnum):
     VALUE_ERROR = 6
 
 
-class Op(IntEnum):
+class Op:
     """Operations of a compiled template: code, a, b."""
 
     LITERAL = 0

@@ -8,7 +8,6 @@ from functools import lru_cache
 from kseg.errors import UsageError
 from kseg.formats.codes import CODEC_NAMES
 from kseg.formats.file_names import FileKind
-from kseg.formats.header_fields import camel_case
 from kseg.kernel.contract import ZONE_CYCLE, ZONE_CYCLE_START, Op, Program, Slot, Template, Text, Words, Zone
 from kseg.named_tuple import NamedTuple
 from kseg.releases import Since
@@ -17,8 +16,8 @@ from kseg.releases import Since
 class LineField(NamedTuple):
     """The content of a hole: an operation, its slot or text, and the words for its numbers if it shows words."""
 
-    op: Op
-    source: Slot | Text | None
+    op: int
+    source: int | None
     words: Words | None = None
 
 
@@ -38,16 +37,23 @@ SCALA_CODECS = Words(
 )
 
 
-def _number(slot: Slot) -> LineField:
+def _number(slot: int) -> LineField:
     return LineField(Op.INTEGER, slot)
 
 
-def _word(slot: Slot, words: Words) -> LineField:
+def _word(slot: int, words: Words) -> LineField:
     return LineField(Op.WORD, slot, words)
 
 
 FIELDS: dict[str, LineField] = {
-    **{camel_case(slot.name.lower()): _number(slot) for slot in list(Slot)[: Slot.IS_TRANSACTIONAL]},
+    "baseOffset": _number(Slot.BASE_OFFSET),
+    "lastOffset": _number(Slot.LAST_OFFSET),
+    "count": _number(Slot.COUNT),
+    "baseSequence": _number(Slot.BASE_SEQUENCE),
+    "lastSequence": _number(Slot.LAST_SEQUENCE),
+    "producerId": _number(Slot.PRODUCER_ID),
+    "producerEpoch": _number(Slot.PRODUCER_EPOCH),
+    "partitionLeaderEpoch": _number(Slot.PARTITION_LEADER_EPOCH),
     "isTransactional": _word(Slot.IS_TRANSACTIONAL, BOOLEANS),
     "isControl": _word(Slot.IS_CONTROL, BOOLEANS),
     "hasDeleteHorizon": _word(Slot.HAS_DELETE_HORIZON, BOOLEANS),
@@ -112,7 +118,7 @@ FIELDS: dict[str, LineField] = {
     "recordAttributes": _number(Slot.RECORD_ATTRIBUTES),
 }
 OWN_FIELDS: dict[str, LineField] = {
-    name: field._replace(op=Op.JSON_VALUE) if field.op is Op.JSON_TEXT else field for name, field in FIELDS.items()
+    name: field._replace(op=Op.JSON_VALUE) if field.op == Op.JSON_TEXT else field for name, field in FIELDS.items()
 }
 """The holes of a user's own lines: `{key:json}` is a complete value there, not the part after a member's name."""
 
@@ -169,7 +175,6 @@ def _offset_at(ms: int, zone: tzinfo) -> int:
     return offset // timedelta(seconds=1)
 
 
-_LITERAL = int(Op.LITERAL)
 PATH = "\0path\0"
 """The placeholder of a file's path in templates that are the same for all files."""
 _PIECE = re.compile(r"\\[{}]|\{([A-Za-z:]+)([}?!])|[{}]|[^{}\\]+|\\")
@@ -220,7 +225,7 @@ def fill(template: Template, marker: str, text: str) -> Template:
     ops, literals = list(template.ops), template.literals
     for at, code in enumerate(ops[::3]):
         start, size = ops[3 * at + 1], ops[3 * at + 2]
-        if code == _LITERAL and template.literals.find(old, start, start + size) >= 0:
+        if code == Op.LITERAL and template.literals.find(old, start, start + size) >= 0:
             literal = template.literals[start : start + size].replace(old, new)
             ops[3 * at + 1 : 3 * at + 3] = len(literals), len(literal)
             literals += literal
@@ -239,6 +244,7 @@ def mapped_program(program: Program, change: Callable[[Template], Template]) -> 
     return Program((batch[0], batch[1], batch[2]), (record[0], record[1], record[2]), control)
 
 
+_TEXT_OPS = (Op.TEXT, Op.JSON_TEXT, Op.JSON_VALUE, Op.CSV_TEXT, Op.CSV_SAFE_TEXT)
 _SKIPS = (Op.SKIP_IF_NULL, Op.SKIP_IF_ZERO, Op.SKIP_UNLESS_NULL, Op.SKIP_UNLESS_ZERO, Op.SKIP_IF_NEGATIVE)
 _ESCAPES = {"\\{": "{", "\\}": "}"}
 
@@ -271,7 +277,7 @@ class _Compiler:
     def _group(self, pieces: list[re.Match[str]], start: int, text: str) -> int:
         field = self._field(pieces[start].group(1), text)
         at = len(self.ops)
-        self.ops += [_skip(field, shown_if_there=pieces[start].group(2) == "?", text=text), int(field.source or 0), 0]
+        self.ops += [_skip(field, shown_if_there=pieces[start].group(2) == "?", text=text), field.source or 0, 0]
         end = self.take(pieces, start + 1, text)
         if end == len(pieces):
             raise UsageError(f"template {text!r}: {{{pieces[start].group(1)}… isn't closed")
@@ -297,7 +303,7 @@ class _Compiler:
         if field.words is not None and field.words not in self.words:
             self.words.append(field.words)
         table = 0 if field.words is None else self.words.index(field.words)
-        self.ops += [field.op, int(field.source or 0), table]
+        self.ops += [field.op, field.source or 0, table]
 
     def _field(self, name: str, text: str) -> LineField:
         if name not in self._fields:
@@ -305,12 +311,12 @@ class _Compiler:
         return self._fields[name]
 
 
-def _skip(field: LineField, *, shown_if_there: bool, text: str) -> Op:
-    if isinstance(field.source, Text):
+def _skip(field: LineField, *, shown_if_there: bool, text: str) -> int:
+    if field.op in _TEXT_OPS:
         return Op.SKIP_IF_NULL if shown_if_there else Op.SKIP_UNLESS_NULL
     if field.source in (Slot.KEY_SIZE, Slot.VALUE_SIZE) and shown_if_there:
         return Op.SKIP_IF_NEGATIVE
-    if isinstance(field.source, Slot):
+    if field.source is not None:
         return Op.SKIP_IF_ZERO if shown_if_there else Op.SKIP_UNLESS_ZERO
     raise UsageError(f"template {text!r}: this field always has a value; write it without ? and !")
 
@@ -328,5 +334,5 @@ def marked_program(program: Program, mark: bytes, heading: bytes = b"") -> Progr
 def _mark_template(template: Template, mark: bytes, heading: bytes) -> Template:
     start, after = len(template.literals), TIME_END + heading
     begin = (Op.LITERAL, start, len(mark), Op.INTEGER, Slot.TIMESTAMP, 0, Op.LITERAL, start + len(mark), len(after))
-    ops = (*map(int, begin), *template.ops)
+    ops = (*begin, *template.ops)
     return template._replace(ops=ops, literals=template.literals + mark + after)

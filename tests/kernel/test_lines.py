@@ -86,7 +86,7 @@ OF_V2_RECORD = OF_V2_BATCH | {
     Slot.TIMESTAMP_DELTA: -9,
     Slot.RECORD_ATTRIBUTES: -2,
 }
-OF_V1 = dict.fromkeys(Slot, NONE) | {
+OF_V1 = dict.fromkeys(OF_V2_BATCH, NONE) | {
     Slot.BASE_OFFSET: 50,
     Slot.LAST_OFFSET: 50,
     Slot.COUNT: 1,
@@ -113,11 +113,11 @@ OF_V1 = dict.fromkeys(Slot, NONE) | {
     Slot.RECORD_CODEC: 0,
     Slot.RECORD_MAGIC: 1,
 }
-SLOTS_LINE = Template(tuple(code for slot in Slot for code in (Op.INTEGER, slot, 0, Op.LITERAL, 0, 1)), b" ", ())
+SLOTS_LINE = Template(tuple(code for slot in OF_V2_BATCH for code in (Op.INTEGER, slot, 0, Op.LITERAL, 0, 1)), b" ", ())
 
 
-def slots_of(text: bytes) -> dict[Slot, int]:
-    return dict(zip(Slot, map(int, text.split()), strict=True))
+def slots_of(text: bytes) -> dict[int, int]:
+    return dict(zip(OF_V2_BATCH, map(int, text.split()), strict=True))
 
 
 def test_each_slot_of_a_batch_line_has_its_number(kernel: "Kernel") -> None:
@@ -173,10 +173,10 @@ def test_a_line_shows_a_number_that_is_not_the_one_before(kernel: "Kernel", chan
         assert shown | {Slot.POSITION: 0} == slots_of(before) | {Slot.POSITION: 0}
 
 
-def split_slots(text: bytes) -> list[dict[Slot, int]]:
+def split_slots(text: bytes) -> list[dict[int, int]]:
     """Return the lines of SLOTS_LINE, which has no line feed."""
     numbers = text.split()
-    return [slots_of(b" ".join(numbers[at : at + len(Slot)])) for at in range(0, len(numbers), len(Slot))]
+    return [slots_of(b" ".join(numbers[at : at + len(OF_V2_BATCH)])) for at in range(0, len(numbers), len(OF_V2_BATCH))]
 
 
 def record_line(kernel: "Kernel", template: str, *records: Record, header: BatchHeader | None = None) -> bytes:

@@ -16,13 +16,15 @@ def numbers() -> Iterator[str]:
     """Yield the lines of the kernel's part with the contract's numbers."""
     made_of = "kseg.kernel.contract, carve_contract, fold_contract, program and statistics_contract"
     yield f"# The numbers of {made_of}. Made from them by tools/generate.py: edit those."
-    for shown in (contract.Stop, contract.Problem, contract.Contents, program.Op):
+    for shown in (contract.Stop, contract.Problem, contract.Contents):
         yield f"\ncdef enum {shown.__name__}:"
         yield from (f"    {member.name} = {member.value}" for member in shown)
+    yield "\ncdef enum Op:"
+    yield from member_lines(program.Op)
     yield "\ncdef enum:"
     for used in (program.Slot, program.Text):
-        yield from (f"    {member.name} = {member.value}" for member in used)
-        yield f"    {used.__name__.upper()}S = {len(used)}"
+        yield from member_lines(used)
+        yield f"    {used.__name__.upper()}S = {len([*member_lines(used)])}"
     yield f"    ROW = {contract.ROW}"
     yield from (f"    EVENT_{event.name} = {event.value}" for event in fold_contract.Event)
     for name in ("UNCHECKED", "RECENT"):
@@ -45,6 +47,11 @@ def numbers() -> Iterator[str]:
     yield ""
     for name in ("LINGERS_MS", "TIME_STEPS"):
         yield f"{name} = {getattr(statistics_contract, name)}"
+
+
+def member_lines(numbers: type) -> Iterator[str]:
+    """Yield the lines of the numbers in a class."""
+    yield from (f"    {name} = {number}" for name, number in vars(numbers).items() if name.isupper())
 
 
 def row_numbers(values: type[IntEnum]) -> Iterator[str]:

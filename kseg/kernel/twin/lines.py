@@ -30,7 +30,7 @@ class Line:
     def __init__(self, template: Template) -> None:
         codes = template.ops
         self._template = template
-        self._steps = [self._step(Op(codes[at]), codes[at + 1], codes[at + 2]) for at in range(0, len(codes), 3)]
+        self._steps = [self._step(codes[at], codes[at + 1], codes[at + 2]) for at in range(0, len(codes), 3)]
 
     def text(self, shown: Shown) -> bytes:
         """Return the line of the given values."""
@@ -45,7 +45,7 @@ class Line:
             place += 1
         return b"".join(parts)
 
-    def _step(self, code: Op, a: int, b: int) -> _Step:
+    def _step(self, code: int, a: int, b: int) -> _Step:
         _, literals, words, is_raw, zone = self._template
         as_shown = _raw_text if is_raw else java_text
         match code:
@@ -69,7 +69,7 @@ class Line:
         return _text_step(code, a) or _skip(code, a, b)
 
 
-def _text_step(code: Op, a: int) -> _Step | None:
+def _text_step(code: int, a: int) -> _Step | None:
     match code:
         case Op.JSON_TEXT:
             return lambda shown: _json_text(shown.texts[a])
@@ -86,7 +86,7 @@ def _text_step(code: Op, a: int) -> _Step | None:
     return None
 
 
-def _skip(code: Op, a: int, b: int) -> _Step:
+def _skip(code: int, a: int, b: int) -> _Step:
     match code:
         case Op.SKIP_IF_NULL:
             return lambda shown: b if shown.texts[a] is None else 0

@@ -103,12 +103,13 @@ static void carve_prepare(void)
     __builtin_cpu_init();
     has_32_bytes = __builtin_cpu_supports("avx2");
 #endif
-    uint32_t step = 0x00800000u; /* x to the 8th */
+    /* Products by instructions: the tables are made at each start. */
+    uint32_t to_factor = crc32c_factor(crc32c_factor(0x80000000u)), step = 0x00800000u; /* x to the 8th */
     for (int level = 0; level < MOVE_LEVELS; level++) {
-        uint32_t power = 0x80000000u;
+        uint32_t power = 0x80000000u, move = crc32c_factor(step);
         for (int i = 0; i < MOVES; i++) {
-            crc32c_moves[level][i] = crc32c_factor(power);
-            power = crc32c_times(power, step);
+            crc32c_moves[level][i] = crc32c_scaled(power, to_factor);
+            power = crc32c_scaled(power, move);
         }
         step = power;
     }

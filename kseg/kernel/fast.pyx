@@ -1,4 +1,4 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, binding=False
 """The compiled kernel: scans, renders and splits runs of batches at the speed of memory.
 
 Headers are read at fixed places, of rows that `scan` or `check_rows` found to lie within their buffer. Whatever has a

@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import click
+import pytest
 
 from kseg.cli import COMMANDS, cli
 from kseg.commands.options.command import TableCommand
-from kseg.commands.options.row import Option, takes
+from kseg.commands.options.row import Option, prefix_of, takes
 from kseg.commands.options.table import ARGUMENTS, OPTIONS
 from kseg.commands.options.types import NewPath
 from kseg.output.progress import Talk
@@ -67,6 +68,20 @@ def test_each_option_is_a_field_of_its_commands_values(name: str) -> None:
     command = cli.get_command(click.Context(cli), name)
     assert isinstance(command, TableCommand)
     assert {str(each.name) for each in command.params} - FOR_ALL <= fields_of(command.values)
+
+
+@for_each("name", COMMANDS)
+def test_an_option_that_is_not_given_has_the_value_that_click_gives_it(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = cli.get_command(click.Context(cli), name)
+    assert isinstance(command, TableCommand)
+    context = command.make_context(name, [], resilient_parsing=True)
+    monkeypatch.setenv(f"{prefix_of(name)}OTHER", "")  # with any variable of the command, click processes all options
+    by_click = command.make_context(name, [], resilient_parsing=True)
+    assert context.params == by_click.params
+    sources = [{each: own.get_parameter_source(each) for each in own.params} for own in (context, by_click)]
+    assert sources[0] == sources[1]
 
 
 def test_every_row_is_of_known_commands() -> None:

@@ -2,16 +2,17 @@
 
 import inspect
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, tzinfo
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 from click.core import ParameterSource
 
 from kseg.commands.inputs import Given, local_inputs
-from kseg.commands.options.row import argument_of, option_of, prefix_of, takes
+from kseg.commands.options.row import Option, parameter_of, prefix_of, takes
 from kseg.commands.options.table import ARGUMENTS, OPTIONS
 from kseg.named_tuple import NamedTuple
 from kseg.output.progress import Talk
@@ -35,10 +36,43 @@ SHOWN_EXAMPLES = 3
 class TableCommand(click.Command):
     """A command whose help has its options under headings."""
 
+    rows: Sequence[Option]
+    """Its arguments and options in the table."""
     headings: Mapping[str, str]
     """The heading of each parameter, by its name."""
     values: type
     """The values that the command runs with."""
+
+    @cached_property
+    def params(self) -> list[click.Parameter]:  # type: ignore[override]  # click's is a variable: parse_args() deletes it
+        """All arguments and options. Few runs make them all: see parse_args()."""
+        return self._made_of(self.rows)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse arguments. Plain options that aren't given get their values here, since click takes long for each."""
+        absent = [row for row in self.rows if row.is_plain] if self._is_clear(ctx, args) else []
+        absent = [row for row in absent if not any(each.split("=")[0] in row.flags.split() for each in args)]
+        if not absent:
+            return super().parse_args(ctx, args)
+        for row in absent:
+            ctx.params[row.field] = row.missing_value
+            ctx.set_parameter_source(row.field, ParameterSource.DEFAULT)
+        self.params = self._made_of(row for row in self.rows if row.field not in ctx.params)
+        try:
+            return super().parse_args(ctx, args)
+        finally:
+            del self.params
+
+    def _made_of(self, rows: Iterable[Option]) -> list[click.Parameter]:
+        return [parameter_of(row, str(self.name)) for row in rows]
+
+    def _is_clear(self, ctx: click.Context, args: list[str]) -> bool:
+        """Return True if only the command line has values, and each argument that begins with a dash is a flag."""
+        prefix = prefix_of(str(self.name))
+        if ctx.default_map or any(name.startswith(prefix) for name in os.environ):
+            return False
+        flags = " ".join(row.flags for row in self.rows).replace("/", " ").split()
+        return {each.partition("=")[0] for each in args if each.startswith("-") and each != "-"}.issubset(flags)
 
     def get_help_option_names(self, ctx: click.Context) -> list[str]:
         """Return the names of the help option without `-h`, which shows the first screen."""
@@ -129,7 +163,8 @@ def command(
         name = run.__name__.replace("_", "-")
         arguments = [row for row in ARGUMENTS if takes(row, name)]
         options = [(heading, row) for heading, rows in OPTIONS for row in rows if takes(row, name)]
-        read = [row.field for row in (*arguments, *(row for _, row in options)) if row.is_read]
+        rows = [*arguments, *(row for _, row in options)]
+        read = [row.field for row in rows if row.is_read]
 
         def start(**given: Any) -> None:
             talk = Talk(is_quiet=given["quiet"], progress=given.get("progress"))
@@ -143,10 +178,11 @@ def command(
         made = kind(
             name,
             callback=start,
-            params=[*map(argument_of, arguments), *(option_of(row, name) for _, row in options)],
             help=run.__doc__,
             epilog=f"{prefix_of(name)}OPTION in the environment sets an option; see `kseg help environment`.",
         )
+        del made.params
+        made.rows = rows
         made.values = values
         made.headings = {row.field: heading for heading, row in options}
         return made

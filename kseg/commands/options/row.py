@@ -57,6 +57,17 @@ class Option(NamedTuple):
         """The field of the values of a command that gets the option."""
         return self.name or self.flags.split("/")[0].split()[-1].lstrip("-").replace("-", "_")
 
+    @property
+    def is_plain(self) -> bool:
+        """True for an option that does nothing unless it is given: it has neither a default nor a callback."""
+        is_bare = self.default is None and self.callback is None and not self.required
+        return is_bare and not self.nargs and "/" not in self.flags
+
+    @property
+    def missing_value(self) -> object:
+        """The value of a plain option that isn't given."""
+        return () if self.multiple else False if self.type is bool else None
+
 
 class TableOption(click.Option):
     """An option whose help has one space before [default: …], as rows have it that name a default in words."""
@@ -72,8 +83,12 @@ def takes(row: Option, command: str) -> bool:
     return row.commands == EVERY_COMMAND or command in row.commands.split()
 
 
-def option_of(row: Option, command: str) -> click.Option:
-    """Make the option of a command."""
+def parameter_of(row: Option, command: str) -> click.Parameter:
+    """Make the argument or option of a command."""
+    return _argument_of(row) if row.nargs else _option_of(row, command)
+
+
+def _option_of(row: Option, command: str) -> click.Option:
     flags = row.flags.split()
     given: dict[str, Any] = {}
     if row.type is bool:
@@ -101,8 +116,7 @@ def option_of(row: Option, command: str) -> click.Option:
     )
 
 
-def argument_of(row: Option) -> click.Argument:
-    """Make the argument of a command."""
+def _argument_of(row: Option) -> click.Argument:
     return click.Argument(
         [row.flags],
         metavar=row.metavar,

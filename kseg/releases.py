@@ -1,6 +1,7 @@
 """Kafka's releases: as users name them, and as tables use them."""
 
 import re
+from functools import cache
 from typing import TypeVar
 
 from kseg.errors import UsageError
@@ -31,11 +32,15 @@ _NAMES = (
     " 3.7.0 3.7.1 3.7.2 3.8.0 3.8.1 3.9.0 3.9.1 3.9.2 4.0.0 4.0.1 4.0.2 4.1.0 4.1.1 4.1.2 4.2.0 4.2.1 4.2.2 4.3.0 4.3.1"
     " 4.4.0"
 )
-RELEASES = tuple(tuple(map(int, name.split("."))) for name in _NAMES.split())
-"""All releases, ascending, as in Maven Central and Kafka's archive."""
 OLDEST = Release((0, 8, 2))
-NEWEST = Release(RELEASES[-1])
+NEWEST = Release(tuple(map(int, _NAMES.rpartition(" ")[2].split("."))))
 """The latest release, whose files and tool are known."""
+
+
+@cache
+def all_releases() -> tuple[tuple[int, ...], ...]:
+    """Return all releases, ascending, as in Maven Central and Kafka's archive."""
+    return tuple(tuple(map(int, name.split("."))) for name in _NAMES.split())
 
 
 def parse_release(text: str) -> Release:
@@ -48,15 +53,15 @@ def parse_release(text: str) -> Release:
     if not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9}){1,3}", text):
         raise UsageError(f"--like {text}: this isn't a release; specify one such as 2.8, 0.10.2.2 or latest")
     numbers = tuple(map(int, text.split(".")))
-    if not any(release[: len(numbers)] == numbers for release in RELEASES):
+    if not any(release[: len(numbers)] == numbers for release in all_releases()):
         raise UsageError(f"--like {text}: kseg doesn't know this release; {_nearest(numbers)}")
     whole = 4 if numbers[0] == 0 else 3
     return max(Release((numbers + (_UNNAMED_PATCH,) * whole)[:whole]), OLDEST)
 
 
 def _nearest(numbers: tuple[int, ...]) -> str:
-    before = [release for release in RELEASES if release < numbers]
-    after = [release for release in RELEASES if release > numbers]
+    before = [release for release in all_releases() if release < numbers]
+    after = [release for release in all_releases() if release > numbers]
     names = [".".join(map(str, release)) for release in (*before[-1:], *after[:1])]
     return f"the nearest {'is' if len(names) == 1 else 'are'} {' and '.join(names)}"
 

@@ -171,9 +171,9 @@ def answer_shell(group: click.Group, variable: str) -> int:
 
 def releases(_: click.Context) -> list[str]:
     """Return the releases that --like accepts."""
-    from kseg.releases import RELEASES
+    from kseg.releases import all_releases
 
-    return ["latest", *dict.fromkeys(".".join(map(str, release[:2])) for release in reversed(RELEASES))]
+    return ["latest", *dict.fromkeys(".".join(map(str, release[:2])) for release in reversed(all_releases()))]
 
 
 def findings(context: click.Context) -> list[str]:

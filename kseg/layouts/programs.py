@@ -4,7 +4,7 @@ from functools import cache
 
 from kseg.kernel.contract import Program, Template
 from kseg.layouts import release_lines as logs
-from kseg.layouts.template import compile_template, raw_program
+from kseg.layouts.template import compile_endings, compile_template, raw_program
 from kseg.named_tuple import NamedTuple
 from kseg.releases import NEWEST, Release, value_in
 
@@ -82,4 +82,4 @@ def _printing(
         return Program(batch, record, None)
     legacy = _line(records.legacy + payload)
     record = (legacy, legacy, _line(records.v2 + payload))
-    return Program(batch, record, tuple(_line(records.v2 + suffix) for suffix in control))
+    return Program(batch, record, compile_endings(records.v2, [f"{suffix}\n" for suffix in control]))

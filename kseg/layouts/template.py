@@ -1,7 +1,7 @@
 """Templates of printed lines: fields, kinds, marked parts, zones, and the compiler to programs."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from functools import lru_cache
 
@@ -205,13 +205,21 @@ def zoned_program(program: Program, zone: Zone) -> Program:
     return mapped_program(program, lambda template: template._replace(zone=zone)) if zone else program
 
 
+def compile_endings(start: str, ends: Iterable[str]) -> tuple[Template, ...]:
+    """Return the lines that begin with `start`, each with another end, as compile_template does one by one."""
+    compiler = _Compiler(FIELDS)
+    compiler.take_all(start)
+    return tuple(_continued(compiler, end) for end in ends)
+
+
+def _continued(compiler: "_Compiler", end: str) -> Template:
+    compiler = compiler.copy()
+    compiler.take_all(end)
+    return compiler.template()
+
+
 def _compile(text: str, fields: Mapping[str, LineField]) -> Template:
-    compiler = _Compiler(fields)
-    pieces = list(_PIECE.finditer(text))
-    end = compiler.take(pieces, 0, text)
-    if end != len(pieces):
-        raise UsageError(f"template {text!r}: it has a closing brace without an opening one; write \\}} for a brace")
-    return Template(tuple(compiler.ops), bytes(compiler.literals), tuple(compiler.words))
+    return _continued(_Compiler(fields), text)
 
 
 def fill(template: Template, marker: str, text: str) -> Template:
@@ -256,7 +264,25 @@ class _Compiler:
         self.literals = bytearray()
         self.words: list[Words] = []
 
-    def take(self, pieces: list[re.Match[str]], start: int, text: str) -> int:
+    def copy(self) -> "_Compiler":
+        """Return a compiler that continues independently."""
+        other = _Compiler(self._fields)
+        other.ops, other.literals, other.words = self.ops[:], self.literals[:], self.words[:]
+        return other
+
+    def template(self) -> Template:
+        """Return the compiled line."""
+        return Template(tuple(self.ops), bytes(self.literals), tuple(self.words))
+
+    def take_all(self, text: str) -> None:
+        """Compile text. Raises UsageError for an unknown field or unpaired braces."""
+        pieces = list(_PIECE.finditer(text))
+        if self._take(pieces, 0, text) != len(pieces):
+            raise UsageError(
+                f"template {text!r}: it has a closing brace without an opening one; write \\}} for a brace"
+            )
+
+    def _take(self, pieces: list[re.Match[str]], start: int, text: str) -> int:
         """Compile pieces up to the brace that closes this level, or to the end; return the index of that."""
         i = start
         while i < len(pieces):
@@ -278,7 +304,7 @@ class _Compiler:
         field = self._field(pieces[start].group(1), text)
         at = len(self.ops)
         self.ops += [_skip(field, shown_if_there=pieces[start].group(2) == "?", text=text), field.source or 0, 0]
-        end = self.take(pieces, start + 1, text)
+        end = self._take(pieces, start + 1, text)
         if end == len(pieces):
             raise UsageError(f"template {text!r}: {{{pieces[start].group(1)}… isn't closed")
         self.ops[at + 2] = (len(self.ops) - at) // 3 - 1

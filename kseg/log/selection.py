@@ -28,7 +28,7 @@ ISOLATION_LEVELS = ("read_uncommitted", "read_committed")
 """Kafka's `isolation.level`, the default first."""
 _NUMBERS = ("from_offset", "to_offset", "from_time", "to_time", "producer_id", "limit", "tail")
 _MAY_BE_BELOW_0 = ("from_offset", "to_offset", "from_time", "to_time", "producer_id")
-_SPECIAL = re.compile(r"[\\.^$*+?{}\[\]|()]")
+_SPECIAL = frozenset(r"\.^$*+?{}[]|()")
 _WHOLE_SHARE = 2**64
 
 
@@ -270,13 +270,17 @@ def parse_pattern(text: str, option: str | None = None) -> re.Pattern[str]:
         raise UsageError(f"{place}{shorten(text)}: {reason(error)}") from error
 
 
+def _is_plain(pattern: str) -> bool:
+    return _SPECIAL.isdisjoint(pattern)
+
+
 def _literal(pattern: str | None) -> bytes | None:
     """Return the text of a pattern that is only plain text: the kernel searches it."""
-    return None if pattern is None or _SPECIAL.search(pattern) else pattern.encode("utf-8", "surrogateescape")
+    return None if pattern is None or not _is_plain(pattern) else pattern.encode("utf-8", "surrogateescape")
 
 
 def _pattern(pattern: str | None) -> re.Pattern[str] | None:
-    return None if pattern is None or _SPECIAL.search(pattern) is None else re.compile(pattern)
+    return None if pattern is None or _is_plain(pattern) else re.compile(pattern)
 
 
 def _is_found(pattern: re.Pattern[str] | None, text: bytes | None) -> bool:

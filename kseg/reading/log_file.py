@@ -67,7 +67,6 @@ class Run(NamedTuple):
     codecs: int
 
 
-_CONTENT = re.compile(rb"[^\0]")
 T = TypeVar("T")
 _ReadOn = Callable[[int, memoryview, Stop], tuple[Run | Damage, int]]
 
@@ -432,7 +431,7 @@ class LogFile:
         for start, end in self._stored_stretches(position):
             at = start
             for piece in self.pieces(start, end - start):
-                if content := _CONTENT.search(piece):
+                if content := re.search(rb"[^\0]", piece):
                     return at + content.start()
                 at += len(piece)
         return self.size

@@ -6,7 +6,7 @@ import pytest
 
 from kseg.errors import UsageError
 from kseg.kernel.contract import Op
-from kseg.layouts.template import FIELDS, PATH, compile_template, fill
+from kseg.layouts.template import FIELDS, PATH, compile_endings, compile_template, fill
 from tests.kernel.made import BatchHeader, Message, Record, batch
 from tests.kernel.runs import program_of, render, scan_rows
 from tests.loops import for_each
@@ -128,6 +128,14 @@ def test_literals_behind_nested_groups_are_shown_at_their_level(kernel: "Kernel"
 @pytest.mark.parametrize("text", ["one literal", "with \\{ an escape \\} in it", "with \\ a backslash"])
 def test_neighbouring_literals_are_one_operation(text: str) -> None:
     assert compile_template(text).ops[::3] == (Op.LITERAL,)
+
+
+@pytest.mark.parametrize(
+    "start", ["", "start ", "{magic} {isValid}", "{compression:capital} {key?key {key}}", "{key?key}"]
+)
+def test_lines_with_the_same_start_are_the_lines_compiled_one_by_one(start: str) -> None:
+    ends = ["", " end", "{isControl} {compression:capital}", "{value!no value}\n"]
+    assert compile_endings(start, ends) == tuple(compile_template(start + end) for end in ends)
 
 
 # --- refusals --------------------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from kseg.releases import NEWEST, OLDEST, RELEASES, Release
+from kseg.releases import NEWEST, OLDEST, Release, all_releases
 
 GOLDEN = Path(__file__).resolve().parent.parent.parent / "golden"
 INTRODUCTION = f"""# Releases of Kafka
@@ -36,7 +36,7 @@ up to the newest.
 def page() -> str:
     """Return the contents of the page."""
     lines: dict[str, list[str]] = {}
-    for numbers in RELEASES:
+    for numbers in all_releases():
         lines.setdefault(".".join(map(str, numbers[:2])), []).append(str(Release(numbers)))
     recorded = {path.stem for path in (GOLDEN / "cases").glob("*.jsonl")}
     written = {

@@ -283,9 +283,6 @@ class KeyFile(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # gene
         return key_id, Path(path)
 
 
-_NUMBERS = re.compile("([0-9]{1,10})(?:-([0-9]{1,10}))?")
-
-
 class PartitionNumbers(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # generic from click 8.2 on
     """Numbers of partitions and ranges of them, separated by commas: `0,4-7`."""
 
@@ -296,7 +293,7 @@ class PartitionNumbers(click.ParamType):  # type: ignore[type-arg, unused-ignore
         return tuple(self._numbers(text, param, ctx) for text in str(value).split(","))
 
     def _numbers(self, text: str, param: click.Parameter | None, ctx: click.Context | None) -> range:
-        match = _NUMBERS.fullmatch(text.strip())
+        match = re.fullmatch("([0-9]{1,10})(?:-([0-9]{1,10}))?", text.strip())
         first, last = (int(match[1]), int(match[2] or match[1])) if match else (0, -1)
         if not first <= last <= MAXIMUM_PARTITION:
             self.fail(f"{text!r} is neither a partition number nor a range such as 0-3", param, ctx)

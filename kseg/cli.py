@@ -2,7 +2,6 @@
 
 import gc
 import os
-import re
 import sys
 from collections.abc import Iterator, Sequence
 from importlib import import_module
@@ -146,30 +145,21 @@ def _show_version(context: click.Context, _: click.Parameter, wanted: bool) -> N
 
 def _version_lines() -> Iterator[str]:
     """Yield the version with the kernel, the known releases of Kafka, and the versions of Python and of libraries."""
-    from platform import python_version
     from sysconfig import get_platform
 
     from kseg import kernel
     from kseg.releases import NEWEST, OLDEST
+    from kseg.system.distributions import installed_versions
     from kseg.version import VERSION
 
     problem = kernel.load_problem()
     passed_over = "" if problem is None else f"; fast can't be loaded: {problem}"
     yield f"kseg {VERSION} (kernel: {kernel.load().NAME}{passed_over})"
     yield f"Kafka: files and output of {OLDEST} to {NEWEST}"
-    yield f"Python: {python_version()} on {get_platform()}"
-    yield f"libraries: {', '.join(_library_versions())}"
-
-
-def _library_versions() -> Iterator[str]:
-    """Yield the installed libraries that kseg or one of its extras asks for, with their versions."""
-    from contextlib import suppress
-    from importlib.metadata import PackageNotFoundError, requires, version
-
-    wanted = {re.split(r"[^\w.-]", line)[0] for line in requires("kseg") or ()}
-    for name in sorted(wanted):
-        with suppress(PackageNotFoundError):
-            yield f"{name} {version(name)}"
+    yield f"Python: {sys.version.partition(' ')[0]} on {get_platform()}"
+    libraries = [f"{name} {version}" for name, version in installed_versions("kseg")]
+    if libraries:
+        yield f"libraries: {', '.join(libraries)}"
 
 
 @click.group(

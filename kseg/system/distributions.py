@@ -1,0 +1,55 @@
+"""Versions of installed distributions, from their files of metadata.
+
+`importlib.metadata` finds the same, but takes half as long as the rest of `kseg --version`.
+"""
+
+import os
+import re
+import sys
+from collections.abc import Iterator
+from functools import cache
+
+_FILES = {"dist-info": "METADATA", "egg-info": "PKG-INFO"}
+"""The file in directories NAME-VERSION.dist-info and so on. Source: PyPA's "Recording installed projects"."""
+
+
+def installed_versions(name: str) -> Iterator[tuple[str, str]]:
+    """Yield the installed ones of the distributions that a distribution or its extras require, and their versions.
+
+    They come in the order of their names. Yields nothing if the metadata isn't in a directory of sys.path.
+    """
+    required = {re.split(r"[^\w.-]", line)[0] for line in _values(name, "Requires-Dist")}
+    for each in sorted(required):
+        for version in _values(each, "Version"):
+            yield each, version
+
+
+def _values(name: str, field: str) -> Iterator[str]:
+    """Yield the values of a field in the metadata of a distribution; none if it isn't installed."""
+    path = _metadata_files().get(_normal_name(name))
+    if path is None or not os.path.isfile(path):  # noqa: PTH113  pathlib isn't imported yet
+        return
+    with open(path, encoding="utf-8", errors="replace") as metadata:  # noqa: PTH123
+        for line in metadata:
+            if not line.strip():  # the description follows
+                return
+            key, _, value = line.partition(": ")
+            if key == field:
+                yield value.strip()
+
+
+@cache
+def _metadata_files() -> dict[str, str]:
+    """Return the file of each distribution's metadata; that of the first directory in sys.path counts."""
+    found: dict[str, str] = {}
+    for folder in sys.path:
+        if os.path.isdir(folder):  # noqa: PTH112
+            for entry in os.listdir(folder):  # noqa: PTH208
+                kind = entry.rpartition(".")[2]
+                if kind in _FILES:
+                    found.setdefault(_normal_name(entry.partition("-")[0]), f"{folder}/{entry}/{_FILES[kind]}")
+    return found
+
+
+def _normal_name(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()

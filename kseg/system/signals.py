@@ -1,10 +1,15 @@
 """Signals that end a run."""
 
 import os
-import signal
 from threading import Lock
 from time import monotonic
 from types import FrameType, TracebackType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import signal
+else:
+    import _signal as signal  # what `signal` consists of; making its enums takes each start 3 M instructions
 
 INTERRUPTED = 130
 """The exit status that shells use after SIGINT."""

@@ -19,7 +19,8 @@ import pyarrow.compute as pc
 from kseg import kernel
 from kseg.formats.codes import codec_name
 from kseg.formats.file_names import parse_partition_directory, plain_text
-from kseg.kernel.contract import ROW, START, Buffer, Columns
+from kseg.kernel.contract import ROW, START, Buffer
+from kseg.kernel.entry_points import Columns
 from kseg.log.selected_records import SelectedLog, meeting, message_damage
 from kseg.reading.batch import OnDamage, batch_of, damages_of
 from kseg.reading.blocks import Damage

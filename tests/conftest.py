@@ -16,7 +16,7 @@ from tests.run import KERNELS
 pytest_plugins = ["pytester"]
 
 if TYPE_CHECKING:
-    from kseg.kernel.contract import Kernel
+    from kseg.kernel.entry_points import Kernel
 
 
 # The same examples in every run, on a slow machine too; `--hypothesis-profile=search` draws new ones.

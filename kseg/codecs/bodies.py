@@ -9,7 +9,7 @@ from typing import NamedTuple
 from kseg.codecs.limits import DEFAULT_LIMIT, LARGEST_RATIO_FREE, limit_for
 from kseg.errors import RecordError
 from kseg.formats.codes import Codec, codec_name
-from kseg.kernel.contract import LibraryFunctions
+from kseg.kernel.entry_points import LibraryFunctions
 
 
 class KernelLibrary(NamedTuple):

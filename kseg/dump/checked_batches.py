@@ -15,7 +15,8 @@ from kseg.formats.codes import (
     NO_TIMESTAMP,
     Codec,
 )
-from kseg.kernel.contract import LEAST, MOST, ROW, SIZE, START, Bodies, ReplaceContents
+from kseg.kernel.contract import LEAST, MOST, ROW, SIZE, START, ReplaceContents
+from kseg.kernel.entry_points import Bodies
 from kseg.reading.batch import BatchHeader, parse_header
 from kseg.reading.blocks import Damage
 from kseg.reading.bodies import Slice, with_bodies

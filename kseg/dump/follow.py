@@ -11,7 +11,7 @@ from kseg.output.streams import flush_stdout
 
 if TYPE_CHECKING:
     from kseg.dump.reader import DirectoryReader
-    from kseg.kernel.contract import Output
+    from kseg.kernel.entry_points import Output
     from kseg.system.placed_path import StrPath
 
 PAUSE = 0.2

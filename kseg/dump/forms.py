@@ -20,7 +20,7 @@ from kseg.system.terminal_text import escaped_text
 if TYPE_CHECKING:
     from kseg.decode.record_decoders import RecordDecoder
     from kseg.dump.options import DumpOptions
-    from kseg.kernel.contract import Output
+    from kseg.kernel.entry_points import Output
     from kseg.output.progress import Talk
 
 PIECE = 4096

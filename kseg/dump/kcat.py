@@ -18,7 +18,7 @@ from kseg.text.kcat_script import LARGEST_RECORD, KcatScript, SentRecord, TopicP
 from kseg.times import time_text
 
 if TYPE_CHECKING:
-    from kseg.kernel.contract import Output
+    from kseg.kernel.entry_points import Output
 
 
 FIELDS = ("offset", "timestamp", "isValid", "key", "value", "headers")

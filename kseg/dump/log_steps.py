@@ -17,7 +17,8 @@ from kseg.reading.log_file import LogFile, Run
 from kseg.system.placed_path import StrPath, as_path
 
 if TYPE_CHECKING:
-    from kseg.kernel.contract import Decode, DecodeControl, Output, RecordFilter, Renderer
+    from kseg.kernel.contract import Decode, DecodeControl, RecordFilter
+    from kseg.kernel.entry_points import Output, Renderer
     from kseg.redaction import Redaction
 
 

@@ -14,7 +14,7 @@ from kseg.system.placed_path import StrPath, as_path
 if TYPE_CHECKING:
     from kseg.dump.forms import Printing
     from kseg.dump.plan import DumpedDirectory
-    from kseg.kernel.contract import Output
+    from kseg.kernel.entry_points import Output
     from kseg.log.selector import Selector
 
 SMALL_BUFFER_SIZE = 1 << 17

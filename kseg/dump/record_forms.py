@@ -31,7 +31,8 @@ from kseg.system.placed_path import StrPath
 if TYPE_CHECKING:
     from kseg.formats.checkpoints import Members
     from kseg.formats.file_names import FileKind
-    from kseg.kernel.contract import Decode, Output
+    from kseg.kernel.contract import Decode
+    from kseg.kernel.entry_points import Output
     from kseg.output.table import Cell
 
 

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kseg.dump.options import DumpOptions
-    from kseg.kernel.contract import Decode, Output
+    from kseg.kernel.contract import Decode
+    from kseg.kernel.entry_points import Output
     from kseg.reading.blocks import Damage
 
 

@@ -3,7 +3,8 @@
 from enum import IntFlag
 from typing import Any, Protocol, TypeAlias
 
-from kseg.kernel.contract import Bodies, Buffer, Kernel, Rows
+from kseg.kernel.contract import Buffer, Rows
+from kseg.kernel.entry_points import Bodies, Kernel
 
 UNCHECKED = -1
 """A row's VALID without a CRC check: `walk` finds batches only by their headers."""

@@ -3,7 +3,8 @@
 from typing import Protocol, TypeAlias
 
 from kseg.kernel.carve_contract import CarveKernel
-from kseg.kernel.contract import Bodies, Buffer, RecordFilter, Rows
+from kseg.kernel.contract import Buffer, RecordFilter, Rows
+from kseg.kernel.entry_points import Bodies
 
 
 class MergedRecords(Protocol):

@@ -4,7 +4,8 @@ from collections.abc import Callable
 from enum import IntEnum
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from kseg.kernel.contract import Bodies, Buffer, Rows
+from kseg.kernel.contract import Buffer, Rows
+from kseg.kernel.entry_points import Bodies
 from kseg.kernel.fold_contract import FoldingKernel, ProducerTable
 
 if TYPE_CHECKING:

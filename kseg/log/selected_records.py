@@ -10,7 +10,8 @@ from typing import NamedTuple
 from kseg import kernel
 from kseg.findings.kinds import id_of_damage, status_of
 from kseg.formats.codes import MAGIC_POSITION, DamageKind
-from kseg.kernel.contract import ROW, SIZE, START, VALID, Columns, RecordFilter
+from kseg.kernel.contract import ROW, SIZE, START, VALID, RecordFilter
+from kseg.kernel.entry_points import Columns
 from kseg.kernel.record import Record
 from kseg.log.partition import PartitionLog, was_closed
 from kseg.log.segment_listing import SelectedRow

@@ -24,7 +24,7 @@ from kseg.export.read.ranges import ChangedError
 from kseg.export.results import LostOffsets, Tally, find_explained
 from kseg.export.settings import COLUMNS, LogSelection, OffsetRange, ReadOptions
 from kseg.formats.file_names import plain_text
-from kseg.kernel.contract import Contents
+from kseg.kernel.entry_points import Contents
 from kseg.output.columns import Column, Field, Kind, Unit
 from kseg.output.table import Section
 from kseg.query.database import DisorderedError, Key, QueryLog, condition_text

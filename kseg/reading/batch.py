@@ -33,19 +33,8 @@ from kseg.formats.header_fields import (
     LOG_ENTRY_HEADER_V0_FIELDS,
     LOG_ENTRY_HEADER_V1_FIELDS,
 )
-from kseg.kernel.contract import (
-    ROW,
-    SIZE,
-    START,
-    VALID,
-    Columns,
-    Problem,
-    Program,
-    RecordProblem,
-    Rows,
-    Template,
-    new_rows,
-)
+from kseg.kernel.contract import ROW, SIZE, START, VALID, Problem, Program, RecordProblem, Rows, Template, new_rows
+from kseg.kernel.entry_points import Columns
 from kseg.kernel.record import Record
 from kseg.reading.blocks import Damage
 from kseg.reading.bodies import Slice, body_damage, problem_damage, with_bodies

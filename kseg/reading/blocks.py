@@ -38,7 +38,7 @@ from kseg.named_tuple import NamedTuple
 from kseg.system.placed_path import RangedBytes
 
 if TYPE_CHECKING:
-    from kseg.kernel.contract import Kernel
+    from kseg.kernel.entry_points import Kernel
     from kseg.reading.text_changes import TextChange
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from kseg import kernel
 from kseg.codecs.limits import DEFAULT_LIMIT, LARGEST_RATIO_FREE
 from kseg.formats.codes import Codec, DamageKind
-from kseg.kernel.contract import ROW, START, Bodies, Problem, RecordProblem
+from kseg.kernel.contract import ROW, START, Problem, RecordProblem
 from kseg.named_tuple import NamedTuple
 from kseg.reading.blocks import Damage
 from kseg.reading.log_file import Run
@@ -16,6 +16,8 @@ from kseg.system.shared_work import processors
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor, Future
+
+    from kseg.kernel.entry_points import Bodies
 
     _Result: TypeAlias = "Slice | Damage | Future[Slice | Damage]"
 
@@ -53,7 +55,7 @@ class Slice(NamedTuple):
     run: Run
     first: int
     last: int
-    bodies: Bodies | None
+    bodies: "Bodies | None"
     damages: tuple[tuple[int, Damage], ...] = ()
     wasted: int = 0
 

@@ -10,7 +10,7 @@ from kseg.client.brokers import PASSING, BrokerError, Brokers
 from kseg.client.connection import DELETE_RECORDS
 from kseg.formats.codes import BATCH_HEADER_SIZE, NO_TIMESTAMP, Codec
 from kseg.formats.messages import Fields
-from kseg.kernel.contract import Appended
+from kseg.kernel.entry_points import Appended
 from kseg.protocol.error_codes import ErrorCode
 from kseg.reading.batch import Batch
 from kseg.restore.batches import Producer, TargetBatch, with_header

@@ -16,7 +16,8 @@ from kseg.cluster.replicas import PartitionReplicas
 from kseg.findings.kinds import id_of_damage, status_of
 from kseg.formats.codes import DamageKind
 from kseg.index.header_scan import header_of
-from kseg.kernel.contract import LEAST, MOST, ROW, SIZE, START, VALID, Columns, Contents, RecordFilter
+from kseg.kernel.contract import LEAST, MOST, ROW, SIZE, START, VALID, RecordFilter
+from kseg.kernel.entry_points import Columns, Contents
 from kseg.kernel.fold_contract import Event
 from kseg.log.committed import ReadCommitted, read_committed, read_open_transactions
 from kseg.log.partition import PartitionLog, was_closed

@@ -13,7 +13,8 @@ from kseg import kernel
 from kseg.formats.codes import BATCH_HEADER_SIZE, MAGIC_POSITION, PLAUSIBLE_ATTRIBUTES, DamageKind, claimed_size
 from kseg.formats.header_fields import BATCH_RECORDS_COUNT, ENTRY_V0_KEY_LENGTH, ENTRY_V1_KEY_LENGTH
 from kseg.index.header_scan import end_of, intact_header, walk_headers
-from kseg.kernel.contract import ROW, START, VALID, Columns
+from kseg.kernel.contract import ROW, START, VALID
+from kseg.kernel.entry_points import Columns
 from kseg.kernel.fold_contract import Event
 from kseg.reading.batch import Batch, BatchHeader, parse_header
 from kseg.reading.blocks import HEADER_WINDOW, Damage

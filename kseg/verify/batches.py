@@ -12,7 +12,8 @@ from kseg.findings.findings import Finding
 from kseg.formats.codes import NO_TIMESTAMP, DamageKind
 from kseg.index.header_scan import events, header_runs
 from kseg.index.producers import EndMarker, is_control_record, parse_end_marker
-from kseg.kernel.contract import LEAST, MOST, ROW, SIZE, START, VALID, Columns
+from kseg.kernel.contract import LEAST, MOST, ROW, SIZE, START, VALID
+from kseg.kernel.entry_points import Columns
 from kseg.kernel.fold_contract import Event, HeaderFold
 from kseg.log.partition import PartitionLog
 from kseg.log.segments import SegmentFiles

@@ -36,7 +36,7 @@ from kseg.formats.header_fields import (
     MARKER_COORDINATOR_EPOCH,
     MARKER_VERSION,
 )
-from kseg.kernel.contract import Appended, Encoded
+from kseg.kernel.entry_points import Appended, Encoded
 from kseg.kernel.record import Record
 from kseg.reading.batch import NEW_HEADER, Batch, BatchHeader, parse_header
 from kseg.writer.messages import (

@@ -24,7 +24,8 @@ from tests.kernel.made import BatchHeader, Message, Record, batch
 from tests.loops import for_each
 
 if TYPE_CHECKING:
-    from kseg.kernel.contract import Bodies, Columns, Kernel, Rows
+    from kseg.kernel.contract import Rows
+    from kseg.kernel.entry_points import Bodies, Columns, Kernel
 
 GZIP, SNAPPY, LZ4, ZSTD = Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD
 # Half of it can't be made smaller, the other half nearly vanishes; more than one block of each codec.

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from kseg.formats.codes import TimestampType
 from kseg.kernel.contract import (
     Buffer,
-    Columns,
     Decode,
     DecodeControl,
     GapRule,
@@ -18,11 +17,12 @@ from kseg.kernel.contract import (
     Rows,
     new_rows,
 )
+from kseg.kernel.entry_points import Columns
 from kseg.kernel.record import Header, Record
 from kseg.layouts.template import compile_template
 
 if TYPE_CHECKING:
-    from kseg.kernel.contract import Kernel
+    from kseg.kernel.entry_points import Kernel
 
 Bodies = Sequence[bytes | None]
 

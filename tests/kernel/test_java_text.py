@@ -11,7 +11,7 @@ from tests.kernel.runs import program_of, render, rows_by_lengths
 from tests.loops import for_each
 
 if TYPE_CHECKING:
-    from kseg.kernel.contract import Kernel
+    from kseg.kernel.entry_points import Kernel
 
 BOUNDARIES = bytes.fromhex("00 41 7f 80 8f 90 9f a0 bf c0 c1 c2 df e0 e1 ec ed ee ef f0 f1 f3 f4 f5 ff")
 FEW_BOUNDARIES = bytes.fromhex("41 80 8f 90 a0 bf c2 e0 e1 ed ee f0 f1 f4")

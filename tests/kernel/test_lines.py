@@ -14,7 +14,7 @@ from tests.kernel.runs import program_of, render, rows_by_lengths, scan_rows
 from tests.loops import TAKES_ALL
 
 if TYPE_CHECKING:
-    from kseg.kernel.contract import Kernel
+    from kseg.kernel.entry_points import Kernel
 
 HEADER = BatchHeader(
     base_offset=1000,

@@ -28,7 +28,7 @@ from tests.kernel.runs import Options, Rendered, program_of, render, rows_by_len
 from tests.loops import for_each
 
 if TYPE_CHECKING:
-    from kseg.kernel.contract import Kernel
+    from kseg.kernel.entry_points import Kernel
 
 POSITION = 1000  # position of the content for render()
 RECORD_LINE = "{offset} {timestamp} {keySize} {valueSize} {headers:json}|"

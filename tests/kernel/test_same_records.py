@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kseg.kernel import fast, twin
-from kseg.kernel.contract import ROW, Contents
+from kseg.kernel.contract import ROW
+from kseg.kernel.entry_points import Contents
 from kseg.reading.bodies import Slice, with_bodies
 from kseg.reading.log_file import LogFile
 from tests import golden

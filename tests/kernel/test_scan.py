@@ -12,7 +12,7 @@ from tests.kernel.made import BatchHeader, Message, Record, batch
 from tests.loops import for_each
 
 if TYPE_CHECKING:
-    from kseg.kernel.contract import Kernel
+    from kseg.kernel.entry_points import Kernel
 
 V2 = batch(BatchHeader(base_offset=5), [Record(b"k", b"v")])
 V1 = Message(b"k", b"v", offset=6).encode()

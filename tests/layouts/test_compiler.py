@@ -12,7 +12,7 @@ from tests.kernel.runs import program_of, render, scan_rows
 from tests.loops import for_each
 
 if TYPE_CHECKING:
-    from kseg.kernel.contract import Kernel
+    from kseg.kernel.entry_points import Kernel
 
 HEADER = BatchHeader(1000, base_timestamp=5, max_timestamp=9, producer_id=7)
 RECORDS = {

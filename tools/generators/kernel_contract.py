@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 from enum import IntEnum
 
-from kseg.kernel import carve_contract, contract, fold_contract, statistics_contract
-from kseg.kernel import contract as program
+from kseg.kernel import carve_contract, contract, entry_points, fold_contract, statistics_contract
 
 
 def kernel_contract() -> str:
@@ -14,15 +13,15 @@ def kernel_contract() -> str:
 
 def numbers() -> Iterator[str]:
     """Yield the lines of the kernel's part with the contract's numbers."""
-    made_of = "kseg.kernel.contract, carve_contract, fold_contract, program and statistics_contract"
+    made_of = "kseg.kernel.contract, carve_contract, entry_points, fold_contract and statistics_contract"
     yield f"# The numbers of {made_of}. Made from them by tools/generate.py: edit those."
-    for shown in (contract.Stop, contract.Problem, contract.Contents):
+    for shown in (contract.Stop, contract.Problem, entry_points.Contents):
         yield f"\ncdef enum {shown.__name__}:"
         yield from (f"    {member.name} = {member.value}" for member in shown)
     yield "\ncdef enum Op:"
-    yield from member_lines(program.Op)
+    yield from member_lines(contract.Op)
     yield "\ncdef enum:"
-    for used in (program.Slot, program.Text):
+    for used in (contract.Slot, contract.Text):
         yield from member_lines(used)
         yield f"    {used.__name__.upper()}S = {len([*member_lines(used)])}"
     yield f"    ROW = {contract.ROW}"
@@ -43,7 +42,7 @@ def numbers() -> Iterator[str]:
     yield from row_numbers(carve_contract.OfMiddle)
     yield from statistics_numbers()
     for name in ("UNKNOWN_CONTROL", "MALFORMED_CONTROL", "CONTROL_TEMPLATES"):
-        yield f"    {name} = {getattr(program, name)}"
+        yield f"    {name} = {getattr(contract, name)}"
     yield ""
     for name in ("LINGERS_MS", "TIME_STEPS"):
         yield f"{name} = {getattr(statistics_contract, name)}"

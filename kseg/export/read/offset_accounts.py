@@ -19,7 +19,8 @@ from kseg.export.results import LostOffsets, Result, Tally
 from kseg.export.settings import Mode, OffsetRange
 from kseg.findings.kinds import id_of_damage, status_of
 from kseg.formats.codes import DamageKind
-from kseg.kernel.contract import LEAST, MOST, ROW, START, VALID, Columns
+from kseg.kernel.contract import LEAST, MOST, ROW, START, VALID
+from kseg.kernel.entry_points import Columns
 from kseg.log.partition import was_closed
 from kseg.reading.batch import BatchHeader, parse_header
 from kseg.reading.blocks import Damage

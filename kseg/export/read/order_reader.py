@@ -28,7 +28,8 @@ from kseg.export.settings import (
     Tombstones,
 )
 from kseg.index.header_scan import checked_headers
-from kseg.kernel.contract import ALL_CONTENTS, LEAST, MOST, ROW, START, Columns, Contents
+from kseg.kernel.contract import LEAST, MOST, ROW, START
+from kseg.kernel.entry_points import ALL_CONTENTS, Columns, Contents
 from kseg.log.committed import HeldBackOffsets, ReadCommitted, find_withheld, read_committed
 from kseg.log.selected_records import RecordPicker
 from kseg.reading.batch import BatchHeader, parse_header

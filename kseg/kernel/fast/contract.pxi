@@ -1,4 +1,4 @@
-# The numbers of kseg.kernel.contract, carve_contract, fold_contract, program and statistics_contract. Made from them by tools/generate.py: edit those.
+# The numbers of kseg.kernel.contract, carve_contract, entry_points, fold_contract and statistics_contract. Made from them by tools/generate.py: edit those.
 
 cdef enum Stop:
     END = 0

@@ -7,7 +7,8 @@ from struct import Struct
 
 from kseg.formats.codes import BATCH_HEADER_SIZE
 from kseg.formats.varint_bytes import few_varints, varint
-from kseg.kernel.contract import MOST, ROW, Appended, Buffer, Rows
+from kseg.kernel.contract import MOST, ROW, Buffer, Rows
+from kseg.kernel.entry_points import Appended
 from kseg.kernel.statistics_contract import DIGEST_SIZE, ENTRY_SIZE
 from kseg.kernel.twin.fold import ProducerTable
 from kseg.kernel.twin.headers import Header, int64

@@ -4,7 +4,8 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kseg.kernel.contract import ALL_CONTENTS, Contents, RecordFilter, RecordProblem, Rows
+from kseg.kernel.contract import RecordFilter, RecordProblem, Rows
+from kseg.kernel.entry_points import ALL_CONTENTS, Contents
 from kseg.kernel.twin.headers import Header
 from kseg.kernel.twin.records import RecordValues, read_rows
 from kseg.kernel.twin.rows import RecordChoice, int32

@@ -5,7 +5,8 @@ from typing import Any, cast
 
 from kseg.formats.codes import BATCH_HEADER_SIZE, MAGIC_POSITION
 from kseg.formats.header_fields import OFFSET_INDEX_ENTRY_FIELDS, TIME_INDEX_ENTRY_FIELDS
-from kseg.kernel.contract import LEAST, MOST, Bodies, Buffer, RecordProblem, Rows
+from kseg.kernel.contract import LEAST, MOST, Buffer, RecordProblem, Rows
+from kseg.kernel.entry_points import Bodies
 from kseg.kernel.fold_contract import RECENT, Event, ProducerValues
 from kseg.kernel.twin.headers import Header, check_row, int64, read_header, read_lone_header, rows_of
 from kseg.kernel.twin.records import MARKERS, RecordValues, Row, read_control

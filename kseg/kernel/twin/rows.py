@@ -5,7 +5,8 @@ from itertools import chain, islice, repeat
 from typing import TYPE_CHECKING, NamedTuple
 
 from kseg.formats.codes import Codec, TimestampType, compressed_body
-from kseg.kernel.contract import LibraryFunctions, RecordFilter, RecordProblem, ReplaceContents, Rows
+from kseg.kernel.contract import RecordFilter, RecordProblem, ReplaceContents, Rows
+from kseg.kernel.entry_points import LibraryFunctions
 from kseg.kernel.record import Header as RecordHeader
 from kseg.kernel.record import Record
 from kseg.kernel.twin.headers import Header

@@ -38,6 +38,8 @@ else:
         def _arrange(cls, values, named):
             """Return the values of all fields in order. Raises TypeError for wrong arguments."""
             fields, required = cls._fields, cls._required
+            if not named and required <= len(values) < len(fields):
+                return values + cls._defaults[len(values) - required :]
             try:
                 values += tuple(map(named.pop, fields[len(values) : required]))
             except KeyError as error:

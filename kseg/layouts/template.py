@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from kseg.errors import UsageError
 from kseg.formats.codes import CODEC_NAMES
@@ -117,10 +117,14 @@ FIELDS: dict[str, LineField] = {
     "timestampDelta": _number(Slot.TIMESTAMP_DELTA),
     "recordAttributes": _number(Slot.RECORD_ATTRIBUTES),
 }
-OWN_FIELDS: dict[str, LineField] = {
-    name: field._replace(op=Op.JSON_VALUE) if field.op == Op.JSON_TEXT else field for name, field in FIELDS.items()
-}
-"""The holes of a user's own lines: `{key:json}` is a complete value there, not the part after a member's name."""
+
+
+@cache
+def _own_fields() -> dict[str, LineField]:
+    """Return the holes of a user's own lines: `{key:json}` is a complete value there, not the part after a name."""
+    return {
+        name: field._replace(op=Op.JSON_VALUE) if field.op == Op.JSON_TEXT else field for name, field in FIELDS.items()
+    }
 
 
 _INDEXED = frozenset({FileKind.LOG, FileKind.OFFSET_INDEX})
@@ -191,8 +195,8 @@ def compile_template(text: str) -> Template:
 
 @lru_cache(maxsize=256)
 def compile_raw(text: str) -> Template:
-    """Return the same for a line of OWN_FIELDS that shows texts unchanged."""
-    return _compile(text, OWN_FIELDS)._replace(is_raw=True)
+    """Return the same for a user's own line, which shows texts unchanged."""
+    return _compile(text, _own_fields())._replace(is_raw=True)
 
 
 def raw_program(program: Program) -> Program:

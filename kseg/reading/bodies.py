@@ -12,7 +12,6 @@ from kseg.kernel.contract import ROW, START, Problem, RecordProblem
 from kseg.named_tuple import NamedTuple
 from kseg.reading.blocks import Damage
 from kseg.reading.log_file import Run
-from kseg.system.shared_work import processors
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor, Future
@@ -86,7 +85,7 @@ def with_bodies(items: Iterator[Run | Damage], size: int, limit: int = DEFAULT_L
         limit: the most bytes that a body may become.
     """
     bounds = BodyBounds(size, limit)
-    workers = 0 if size < WORTH_THREADS else min(MOST_THREADS, processors()) - 1
+    workers = 0 if size < WORTH_THREADS else _worker_count()
     if workers == 0:
         for item in items:
             for piece in _pieces(item):
@@ -147,6 +146,12 @@ def _pool(workers: int) -> "Executor":
     from concurrent.futures import ThreadPoolExecutor
 
     return ThreadPoolExecutor(workers, "kseg-bodies")
+
+
+def _worker_count() -> int:
+    from kseg.system.shared_work import processors
+
+    return min(MOST_THREADS, processors()) - 1
 
 
 def _is_ready(result: "_Result") -> bool:

@@ -80,7 +80,8 @@ class TableOption(click.Option):
 
 def takes(row: Option, command: str) -> bool:
     """Return True if a command has the row."""
-    return row.commands == EVERY_COMMAND or command in row.commands.split()
+    # Few names contain others: most rows are decided without splitting.
+    return row.commands == EVERY_COMMAND or (command in row.commands and command in row.commands.split())
 
 
 def parameter_of(row: Option, command: str) -> click.Parameter:

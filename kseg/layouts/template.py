@@ -121,7 +121,10 @@ FIELDS: dict[str, LineField] = {
 
 @cache
 def _own_fields() -> dict[str, LineField]:
-    """Return the holes of a user's own lines: `{key:json}` is a complete value there, not the part after a name."""
+    """Return the holes of a user's own lines.
+
+    `{key:json}` is a complete value there, not the part after a member's name.
+    """
     return {
         name: field._replace(op=Op.JSON_VALUE) if field.op == Op.JSON_TEXT else field for name, field in FIELDS.items()
     }

@@ -32,7 +32,6 @@ from kseg.formats.codes import (
     size_field,
     stored_offset,
 )
-from kseg.formats.varint_bytes import LONGEST_VARINT, from_zigzag, read_uvarint
 from kseg.kernel.contract import Stop
 from kseg.named_tuple import NamedTuple
 from kseg.system.placed_path import RangedBytes
@@ -206,6 +205,8 @@ Read = Callable[[int, int], bytes]
 
 def records_fill(read: Read, position: int, end: int) -> bool:
     """Return True if the lengths of the records of a batch, or of a sufficient number, lead to its end."""
+    from kseg.formats.varint_bytes import LONGEST_VARINT, from_zigzag, read_uvarint
+
     for _ in range(RECORDS_LOOKED_AT):
         if position == end:
             return True

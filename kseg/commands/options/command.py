@@ -2,10 +2,10 @@
 
 import inspect
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, tzinfo
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
@@ -50,11 +50,12 @@ class TableCommand(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse arguments. Plain options that aren't given get their values here, since click takes long for each."""
-        absent = [row for row in self.rows if row.is_plain] if self._is_clear(ctx, args) else []
-        absent = [row for row in absent if not any(each.split("=")[0] in row.flags.split() for each in args)]
-        if not absent:
+        given = {each.partition("=")[0] for each in args if each.startswith("-") and each != "-"}
+        if not self._is_clear(ctx, given):
             return super().parse_args(ctx, args)
-        for row in absent:
+        for row in self.rows:
+            if not row.is_plain or not given.isdisjoint(row.flags.split()):
+                continue
             ctx.params[row.field] = row.missing_value
             ctx.set_parameter_source(row.field, ParameterSource.DEFAULT)
         self.params = self._made_of(row for row in self.rows if row.field not in ctx.params)
@@ -66,13 +67,12 @@ class TableCommand(click.Command):
     def _made_of(self, rows: Iterable[Option]) -> list[click.Parameter]:
         return [parameter_of(row, str(self.name)) for row in rows]
 
-    def _is_clear(self, ctx: click.Context, args: list[str]) -> bool:
-        """Return True if only the command line has values, and each argument that begins with a dash is a flag."""
+    def _is_clear(self, ctx: click.Context, given: Set[str]) -> bool:
+        """Return True if only the command line has values, and its arguments that begin with a dash are flags."""
         prefix = prefix_of(str(self.name))
         if ctx.default_map or any(name.startswith(prefix) for name in os.environ):
             return False
-        flags = " ".join(row.flags for row in self.rows).replace("/", " ").split()
-        return {each.partition("=")[0] for each in args if each.startswith("-") and each != "-"}.issubset(flags)
+        return given <= {*" ".join(row.flags for row in self.rows).replace("/", " ").split()}
 
     def get_help_option_names(self, ctx: click.Context) -> list[str]:
         """Return the names of the help option without `-h`, which shows the first screen."""
@@ -198,6 +198,7 @@ def _evidence_of(given: Given, read: Sequence[str], talk: Talk) -> AbstractConte
     return evidence_of(given, read, talk)
 
 
+@cache
 def _short_help_option() -> click.Option:
     return click.Option(
         [SHORT, "short_help"],

@@ -59,14 +59,14 @@ class Option(NamedTuple):
 
     @property
     def is_plain(self) -> bool:
-        """True for an option that does nothing unless it is given: it has neither a default nor a callback."""
-        is_bare = self.default is None and self.callback is None and not self.required
-        return is_bare and not self.nargs and "/" not in self.flags
+        """True for an option whose value needs no conversion unless it is given."""
+        is_bare = self.callback is None and not self.required and not self.nargs and "/" not in self.flags
+        return is_bare and (self.default is None or isinstance(self.type, tuple))
 
     @property
     def missing_value(self) -> object:
         """The value of a plain option that isn't given."""
-        return () if self.multiple else False if self.type is bool else None
+        return () if self.multiple else False if self.type is bool else _load(self.default)
 
 
 class TableOption(click.Option):

@@ -30,7 +30,6 @@ from kseg.commands.options.types import (
     size_text,
 )
 from kseg.formats import codes
-from kseg.output.csv_style import SEPARATORS
 from kseg.store.location import MAX_UNPACKED
 
 _ANY_PATH = click.Path()
@@ -357,7 +356,7 @@ OUTPUT = (
     Option("--csv-safe", ROWS, "Prefix CSV cells that spreadsheets would read as formulas with an apostrophe.", bool),
     Option("--csv-excel", ROWS, "Write CSV that opens correctly when the file is double-clicked in Excel.", bool),
     Option("--csv-separator", ROWS, "Use this CSV separator; Excel expects ; if the decimal separator is a comma.",
-        tuple(SEPARATORS), default=","),
+        Late("kseg.output.csv_style", "SEPARATORS"), default=","),
     Option("--raw", f"{ROWS} get lookup protocol rebuild-metadata",
         "Print control characters unchanged on a terminal.", bool, callback=types.let_through),
     Option("--color/--no-color", EVERY_COMMAND, "Use colours. [default: on a terminal, unless NO_COLOR is set]", bool),

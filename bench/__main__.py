@@ -16,9 +16,9 @@ from bench.datasets import DATA, DATA_SETS, MIB, SMALL, DataSet, Segment, make_s
 from bench.imports import import_times
 from bench.machine import describe, kseg_version, load_average
 from bench.measure import Command, CommandFailed, measure
-from bench.peers import TOOLS, compile_header_walk, fetch_jars
+from bench.peers import TOOLS, compile_c_programs, fetch_jars
 from bench.report import DataSetResult, report
-from bench.works import COMPARISONS, GROUPS, HELP, KAFKA_TEXT, KSEG, PYTHON, TEXT, Comparison, Run, command
+from bench.works import COMPARISONS, GROUPS, HELP, KSEG, PYTHON, TEXT, TEXTS, Comparison, Run, command
 
 BUILD = "build"
 FUZZING = "\n## Fuzzing\n"
@@ -31,7 +31,7 @@ def main() -> None:
     load = load_average()
     for release in TOOLS:
         fetch_jars(release)
-    compile_header_walk()
+    compile_c_programs()
     comparisons = [comparison for comparison in COMPARISONS if _is_chosen(comparison, options.work)]
     results = [
         _measure_data_set(data_set, comparisons, options)
@@ -92,16 +92,16 @@ def _measure_data_set(data_set: DataSet, comparisons: list[Comparison], options:
     """Measure all runs on one data set in turns, so that a change of the machine's load affects them all."""
     segment = make_segment(data_set, options.size * MIB)
     chosen = [comparison for comparison in comparisons if data_set.name in comparison.data_sets]
-    runs = list(dict.fromkeys(run for each in chosen for run in (each.divisor, each.dividend)))
+    runs = list(dict.fromkeys(run for each in chosen for run in each.runs()))
     result = DataSetResult(data_set, segment, {run: [] for run in runs}, {}, {}, "")
     for repetition in range(options.repeat):
         for run in runs:
             print(f"{data_set.name}, {repetition + 1} of {options.repeat}: {run}", file=sys.stderr, flush=True)
             _measure_run(run, result)
-    is_text_measured = result.measurements.get(TEXT) and result.measurements.get(KAFKA_TEXT)
+    texts = [run for run in TEXTS if result.measurements.get(run)]
     return result._replace(
         limits=_measure_limits(result) if data_set.size is None else {},
-        comparison=_compare(segment) if is_text_measured else "not compared",
+        comparison=_compare(texts, segment) if TEXT in texts and len(texts) > 1 else "not compared",
     )
 
 
@@ -117,7 +117,7 @@ def _measure_run(run: Run, result: DataSetResult) -> None:
 
 def _measure_limits(result: DataSetResult) -> dict[str, float]:
     path = result.segment.path
-    texts = [*result.measurements.get(TEXT, ()), *result.measurements.get(KAFKA_TEXT, ())]
+    texts = [measurement for run in TEXTS for measurement in result.measurements.get(run, ())]
     output_size = texts[0].output_size if texts else None
     cat = measure(Command(("cat", str(path))), "null")
     program = [PYTHON, str(LIMITS), str(path), str(output_size or 0)]
@@ -125,10 +125,10 @@ def _measure_limits(result: DataSetResult) -> dict[str, float]:
     return {"cat": cat.cpu_seconds, **limits}
 
 
-def _compare(segment: Segment) -> str:
-    """Return True if kseg and the real tool dump the same bytes, or the failure of a tool."""
+def _compare(texts: list[Run], segment: Segment) -> str:
+    """Return whether the runs print the same bytes, or the failure of one."""
     try:
-        return "yes" if _digest(command(TEXT, segment, DATA)) == _digest(command(KAFKA_TEXT, segment, DATA)) else "no"
+        return "yes" if len({_digest(command(run, segment, DATA)) for run in texts}) == 1 else "no"
     except CommandFailed as failure:
         return f"failed: {failure}"
 

@@ -61,6 +61,10 @@ class Segment(NamedTuple):
         """Return a partition directory without indexes. The segment is closed, since an empty segment follows."""
         return self.path.parent / "topic-0"
 
+    def empty_segment(self) -> Path:
+        """Return the segment after this one in the partition."""
+        return self.partition() / f"{self.records:020}.log"
+
 
 def make_segment(data_set: DataSet, size: int) -> Segment:
     """Return the data set's file of up to `size` bytes, from an earlier run if it was made in the same way."""
@@ -86,7 +90,7 @@ def _make_partition(segment: Segment) -> None:
     shutil.rmtree(partition, ignore_errors=True)
     partition.mkdir()
     (partition / segment.path.name).hardlink_to(segment.path)
-    (partition / f"{segment.records:020}.log").touch()
+    segment.empty_segment().touch()
 
 
 def _arguments(data_set: DataSet, size: int) -> list[str]:

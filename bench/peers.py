@@ -1,4 +1,4 @@
-"""Peers of kseg: Kafka's releases by Maven, and a C program that only checks headers and CRCs."""
+"""Peers of kseg: Kafka's releases by Maven, and programs in C."""
 
 import os
 import subprocess
@@ -6,7 +6,7 @@ from pathlib import Path
 
 HOME = Path(__file__).parent
 JARS = HOME / "jars"
-HEADER_WALK = HOME / "data" / "walk"
+HEADER_WALK, LINES = HOME / "data" / "walk", HOME / "data" / "lines"
 TOOLS = {"4.3.1": "org.apache.kafka.tools.DumpLogSegments", "3.9.1": "kafka.tools.DumpLogSegments"}
 # The JVM's options in kafka-run-class.sh, and no logging.
 JVM_FLAGS = [
@@ -37,11 +37,12 @@ def fetch_jars(release: str) -> None:
         subprocess.run([*goal, f"-Dkafka.release={release}", f"-DoutputDirectory={folder}"], check=True)
 
 
-def compile_header_walk() -> None:
-    """Compile the C program by the compiler in `CC`, or by `cc`."""
-    HEADER_WALK.parent.mkdir(exist_ok=True)
-    program = [os.environ.get("CC", "cc"), "-O2", "-o", str(HEADER_WALK), str(HOME / "walk.c")]
-    subprocess.run(program, check=True)
+def compile_c_programs() -> None:
+    """Compile the programs in C by the compiler in `CC`, or by `cc`."""
+    for program in (HEADER_WALK, LINES):
+        program.parent.mkdir(exist_ok=True)
+        source = HOME / f"{program.name}.c"
+        subprocess.run([os.environ.get("CC", "cc"), "-O2", "-o", str(program), str(source)], check=True)
 
 
 def class_path(release: str) -> str:

@@ -23,7 +23,7 @@ class DataSetResult(NamedTuple):
     measurements: dict[Run, list[Measurement]]
     failures: dict[Run, str]
     limits: dict[str, float]  # CPU seconds
-    comparison: str  # whether kseg and Kafka 4.3.1 printed the same
+    comparison: str  # whether all programs with this work printed the same text
 
     def name(self) -> str:
         """Return the data set's name."""
@@ -61,7 +61,8 @@ def report(
 
 RATIO_NOTE = (
     "A ratio is the seconds of the first ÷ the seconds of the second, in each repetition. Targets apply to the median. "
-    "Where a target is a lower bound (≥), kseg is the second."
+    "Where a target is a lower bound (≥), kseg is the second. "
+    "Without start: the seconds of the same command for an empty segment are subtracted from the first."
 )
 RATIO_COLUMNS = ("data set", "first", "second", "seconds", "min", "median", "max", "target", "reached")
 
@@ -74,13 +75,13 @@ def _ratio_rows(results: Sequence[DataSetResult], comparisons: Sequence[Comparis
 
 
 def _ratio_row(result: DataSetResult, comparison: Comparison) -> Row:
-    start = (result.name(), str(comparison.dividend), str(comparison.divisor), comparison.unit)
+    seconds = f"{comparison.unit}{', without start' if comparison.start else ''}"
+    start = (result.name(), str(comparison.dividend), str(comparison.divisor), seconds)
     target = str(comparison.target or "")
-    for run in (comparison.divisor, comparison.dividend):
+    for run in comparison.runs():
         if run in result.failures:
             return (*start, "failed", result.failures[run], "", target, "no")
-    pairs = zip(result.measurements[comparison.dividend], result.measurements[comparison.divisor], strict=True)
-    ratios = [comparison.seconds(first) / comparison.seconds(second) for first, second in pairs]
+    ratios = comparison.ratios(result.measurements)
     middle = median(ratios)
     reached = "" if comparison.target is None else _yes(comparison.target.is_reached(middle))
     return (*start, *(f"{ratio:.2f}" for ratio in (min(ratios), middle, max(ratios))), target, reached)
@@ -105,7 +106,7 @@ def _peak_rows(results: Sequence[DataSetResult]) -> Iterator[Row]:
 
 DATA_NOTE = (
     "Kafka 4.3.1's own record classes wrote the data; in v1, each log entry is a batch. "
-    "Equal: kseg's text is the same as Kafka 4.3.1's, byte for byte."
+    "Equal: the text of kseg is the same as that of the measured peers, Kafka 4.3.1 and C, byte for byte."
 )
 DATA_COLUMNS = ("data set", "magic", "codec", "MiB", "batches", "records", "largest batch KiB", "equal")
 

@@ -2,18 +2,20 @@
 
 import os
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 from bench.datasets import Segment
 from bench.measure import Command, Measurement, Sink
-from bench.peers import HEADER_WALK, dump_tool
+from bench.peers import HEADER_WALK, LINES, dump_tool
 
 HOME = Path(__file__).parent
 PYTHON = sys.executable
 KSEG = str(Path(PYTHON).with_name("kseg"))
-# Placeholders in a command: the segment's path, its partition's path, an offset near its end, and a new directory.
-FILE, PARTITION, LATE_OFFSET, NEW = "FILE", "PARTITION", "LATE OFFSET", "NEW"
+# Placeholders in a command: the segment's path, its partition's path, the path of the empty segment after it, an offset
+# near its end, and a new directory.
+FILE, PARTITION, EMPTY, LATE_OFFSET, NEW = "FILE", "PARTITION", "EMPTY", "LATE OFFSET", "NEW"
 FROM_END = 10  # that offset's distance to the end
 
 MIB = 1024 * 1024
@@ -30,7 +32,7 @@ class Run(NamedTuple):
 
     def reads_file(self) -> bool:
         """Return True if the run reads all records."""
-        return self.work not in ("help", "pass", "import click")
+        return self.work not in ("help", "pass", "import click", "text of nothing")
 
     def __str__(self) -> str:
         return f"{self.reader} {self.work}" + ("" if self.sink == "null" else f" ({self.sink})")
@@ -51,20 +53,32 @@ class Target(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """A ratio `dividend` ÷ `divisor`, in CPU or wall seconds, for each repetition and each data set."""
+    """A ratio `dividend` ÷ `divisor`, in CPU or wall seconds, for each repetition and each data set.
+
+    start: a run whose seconds are subtracted from the dividend's.
+    """
 
     data_sets: tuple[str, ...]
     dividend: Run
     divisor: Run
     target: Target | None = None
     unit: Literal["CPU", "wall"] = "CPU"
+    start: Run | None = None
+
+    def runs(self) -> tuple[Run, ...]:
+        """Return the runs that it needs."""
+        return (self.divisor, self.dividend) if self.start is None else (self.divisor, self.dividend, self.start)
 
     def names(self) -> set[str]:
         """Return the words for `--only` that choose it."""
         return {self.divisor.work, *([self.dividend.work] if self.dividend.reader == "kseg" else [])}
 
-    def seconds(self, measurement: Measurement) -> float:
-        """Return the seconds of one run, in the comparison's unit."""
+    def ratios(self, measurements: Mapping[Run, Sequence[Measurement]]) -> list[float]:
+        """Return the ratio of each repetition."""
+        seconds = [[self._seconds(measurement) for measurement in measurements[run]] for run in self.runs()]
+        return [(dividend - sum(start)) / divisor for divisor, dividend, *start in zip(*seconds, strict=True)]
+
+    def _seconds(self, measurement: Measurement) -> float:
         return measurement.cpu_seconds if self.unit == "CPU" else measurement.wall_seconds
 
 
@@ -72,6 +86,7 @@ class Comparison(NamedTuple):
 KSEG_WORKS = {
     "batches": ("dump", "--like", "4.3", "--files", FILE),
     "text": ("dump", "--like", "4.3", "--print-data-log", "--files", FILE),
+    "text of nothing": ("dump", "--like", "4.3", "--print-data-log", "--files", EMPTY),
     "json": ("dump", "-o", "json", "--files", FILE),
     "help": ("--help",),
     "shallow": ("dump", "--shallow", "--files", FILE),
@@ -111,9 +126,10 @@ PYTHON_READERS = {
 }
 
 
-# Programs that know nothing of Kafka, and a program that reads all headers and checks all CRCs.
+# Programs that know nothing of Kafka, and programs in C: one checks headers and CRCs, the other prints the text.
 OTHER_READERS = {
     ("C", "headers and CRC"): (str(HEADER_WALK), FILE),
+    ("C", "text"): (str(LINES), FILE),
     ("cp", "slice"): ("sh", "-c", 'mkdir "$1" && cp --reflink=never "$0" "$1/0.log" && sync "$1/0.log"', FILE, NEW),
 }
 
@@ -123,6 +139,7 @@ def command(run: Run, segment: Segment, scratch: Path) -> Command:
     places = {
         FILE: str(segment.path),
         PARTITION: str(segment.partition()),
+        EMPTY: str(segment.empty_segment()),
         LATE_OFFSET: str(segment.records - FROM_END),
         NEW: str(scratch / "topic-0"),
     }
@@ -147,6 +164,7 @@ SINGLE = ("single-none", "single-lz4")
 OTHER = ("1m-zstd", "v1-none", "v1-gzip", "headers", "large-values")
 ALL = (*SIXTEEN_KIB, *SINGLE, *OTHER)
 TABLES = ("16k-none", "16k-lz4", "single-none", "headers")
+PLAIN = ("16k-none", "single-none", "headers")
 ITERATED = ("16k-none", "16k-lz4", *SINGLE)
 
 BATCHES, TEXT, JSON = Run("kseg", "batches"), Run("kseg", "text"), Run("kseg", "json")
@@ -157,12 +175,14 @@ KAFKA_39_BATCHES, KAFKA_39_TEXT = Run("Kafka 3.9.1", "batches"), Run("Kafka 3.9.
 AIOKAFKA = Run("aiokafka", "iterate")
 PASS, IMPORT_CLICK = Run("python", "pass"), Run("python", "import click")
 SHALLOW, SLICE = Run("kseg", "shallow"), Run("kseg", "slice")
-HEADERS = Run("C", "headers and CRC")
+HEADERS, C_TEXT = Run("C", "headers and CRC"), Run("C", "text")
 WALKED = ("16k-none", "single-none")
 SEARCHING = tuple(Run("kseg", work) for work in ("verify", "salvage", "reindex", "ls", "retain", "txns", "lookup"))
 COMPACT = Run("kseg", "compact")
 DIFF, VERIFY = Run("kseg", "diff"), Run("kseg", "verify")
 TWO_SIDES = 2
+# Runs that print the same text.
+TEXTS = (TEXT, KAFKA_TEXT, C_TEXT)
 # Runs with a bound on memory.
 BOUNDED = (BATCHES, TEXT, JSON, SHALLOW, ITERATE, *SEARCHING, SLICE, DIFF)
 
@@ -202,6 +222,11 @@ WALKS = (
     Comparison(("1g-none",), SLICE, Run("cp", "slice"), Target(below=1.2)),
     Comparison((*WALKED, "1g-none"), DIFF, VERIFY, Target(below=1.5 * TWO_SIDES)),
 )
+# The text by a program in C, without and with the start of kseg.
+LINES_IN_C = (
+    Comparison(PLAIN, TEXT, C_TEXT, Target(below=1.7), start=Run("kseg", "text of nothing")),
+    Comparison(PLAIN, TEXT, C_TEXT),
+)
 START = (
     Comparison(("small",), KAFKA_TEXT, TEXT, Target(at_least=4)),
     Comparison(("small",), TEXT, PASS, Target(below=3.5)),
@@ -212,5 +237,5 @@ START = (
     Comparison(("small",), IMPORT_CLICK, PASS),
     Comparison(("small",), TEXT, Run("python -S", "pass")),
 )
-GROUPS = {"walks": WALKS, "start": START}
-COMPARISONS = tuple(dict.fromkeys((*READING, *WALKS, *START)))
+GROUPS = {"walks": WALKS, "lines": LINES_IN_C, "start": START}
+COMPARISONS = tuple(dict.fromkeys((*READING, *WALKS, *LINES_IN_C, *START)))

@@ -44,13 +44,13 @@ if TYPE_CHECKING:
     from kseg.system.page_cache import PageCache
 
 
-BUFFER_SIZE = 1 << 20
-"""Bytes read at once: reading is fastest if they fit into the processor's cache."""
+BUFFER_SIZE = 1 << 19
+"""Bytes read at once: reading is fastest if the ring of buffers fits into the processor's cache."""
 FIRST_SIZE = 1 << 14
 """Bytes read first if reading starts within the file: often only a batch or two are wanted."""
 RING_SIZE = 8
 """The number of buffers, so that runs can be processed while later ones are read: above bodies.MOST_UNDER_WAY."""
-ROWS_CAPACITY = 1 << 14
+ROWS_CAPACITY = 1 << 12
 
 
 class Run(NamedTuple):

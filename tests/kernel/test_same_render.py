@@ -1,12 +1,24 @@
 """The twin renders records, and makes columns of them, like the compiled kernel, on arbitrary bytes."""
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kseg.kernel import fast, twin
 from kseg.kernel.contract import Headers, Program
 from kseg.layouts.template import FIELDS, compile_raw, raw_program
-from tests.kernel.made import BATCHES, ENTRIES, INT64, MESSAGES, RECORDS, Message, Record, damage_contents
+from tests.kernel.made import (
+    BATCHES,
+    ENTRIES,
+    INT64,
+    MESSAGES,
+    RECORDS,
+    BatchHeader,
+    Message,
+    Record,
+    batch,
+    damage_contents,
+)
 from tests.kernel.runs import Options, program_of, render, rows_by_lengths, table
 from tests.loops import examples
 
@@ -62,6 +74,26 @@ def test_renderings_are_equal(
     options = Options(*decoders, rule, last)
     by_fast, by_twin = (render(kernel, PROGRAMS[program], content, rows, bodies, options) for kernel in (fast, twin))
     assert by_fast.text == by_twin.text
+    assert by_fast == by_twin
+
+
+@pytest.mark.parametrize("program", sorted(PROGRAMS))
+@pytest.mark.parametrize(
+    "header",
+    [
+        BatchHeader(base_offset=7, last_offset_delta=19, base_timestamp=1_760_000_000_000),
+        BatchHeader(attributes=0x18, max_timestamp=1_760_000_000_009, producer_id=5, producer_epoch=1, base_sequence=0),
+        BatchHeader(base_sequence=2**31 - 9, producer_id=2**62, leader_epoch=-1),
+    ],
+    ids=["without sequences", "append time", "sequences that wrap"],
+)
+def test_records_of_large_batches_are_rendered_equally(header: BatchHeader, program: str) -> None:
+    records = [
+        Record(b"k" * (i % 3), None if i % 4 == 0 else b"v%d" % i, [(b"h", b"1")] * (i % 2), i, 1000 * i, i % 5)
+        for i in range(20)
+    ]
+    content = batch(header, records) + batch(BatchHeader(), records[:2]) + batch(header, records)
+    by_fast, by_twin = (render(kernel, PROGRAMS[program], content, rows_by_lengths(content)) for kernel in (fast, twin))
     assert by_fast == by_twin
 
 

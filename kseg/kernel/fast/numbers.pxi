@@ -15,6 +15,7 @@ cdef enum:
     LARGEST_SEQUENCE = 2147483647  # 0 follows
     LARGEST_INT32 = 2147483647
     MOST_WAITING = 32  # most keys that are looked up together
+    WORTH_FILLING = 16  # records of a batch from which a template of its own pays
     WORTH_KEEPING = 1 << 14  # rows of a table whose memory is kept for the next one
     MANY_ROWS = 1 << 18  # number of rows from which a table doubles; before, it grows fourfold
 

@@ -135,10 +135,11 @@ cdef inline uint8_t* put_integer(uint8_t* out, int64_t value) noexcept nogil:
 
 cdef inline uint8_t* put_literal(uint8_t* out, const uint8_t* literal, Py_ssize_t size) noexcept nogil:
     # unsafe: literals have SHORT bytes after them, and the output has room for them
-    if size <= SHORT:
-        memcpy(out, literal, SHORT)
-    else:
-        memcpy(out, literal, size)
+    cdef Py_ssize_t done = SHORT
+    memcpy(out, literal, SHORT)
+    while done < size:
+        memcpy(out + done, literal + done, SHORT)
+        done += SHORT
     return out + size
 
 

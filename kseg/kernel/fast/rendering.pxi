@@ -11,6 +11,7 @@ cdef class Renderer:
     cdef Template* batch_templates[3]
     cdef Template* record_templates[3]
     cdef Template* control_templates[CONTROL_TEMPLATES]
+    cdef BatchTemplate batch_template  # of records of v2 batches, if these are read
     cdef bint stopped, deep_legacy, deep_v2, has_control, has_decoder, has_control_decoder, has_last_offset
     cdef int gap_rule
     cdef int64_t last_offset
@@ -33,6 +34,9 @@ cdef class Renderer:
         for i in range(3):
             self.batch_templates[i] = self._compile(program.batch[i])
             self.record_templates[i] = self._compile(program.record[i])
+        if program.record[2] is not None:
+            self.batch_template = BatchTemplate()
+            self.batch_template.take(self.record_templates[2], compiled(program.record[2]))
         self.has_control = program.control is not None
         for i in range(CONTROL_TEMPLATES if self.has_control else 0):
             self.control_templates[i] = self._compile(program.control[i])
@@ -115,7 +119,10 @@ cdef class Renderer:
 
     cdef int batch_records(self, Bytes body) except -1 nogil:
         cdef RecordView* view = &self.view
+        cdef Template* template = self.record_templates[2]
         cdef Walk walk
+        if view.slots[COUNT] >= WORTH_FILLING:
+            template = self.batch_template.fill(view)
         start_walk(&walk, body, view.slots[COUNT])
         while next_record(&walk, view):
             if self.gap_rule & 1:
@@ -126,7 +133,7 @@ cdef class Renderer:
             if view.slots[IS_CONTROL] and self.has_control:
                 self.put_control(walk.index - 1)
             else:
-                self.put_record(self.record_templates[2])
+                self.put_record(template)
             if self.is_full:
                 return 0
         return self.end_of_walk(&walk)
@@ -312,6 +319,16 @@ cdef class Renderer:
                     continue
             elif code == TEXT and fits(out, at, view.texts[op.a], template.fixed_size):
                 at = put_whole_text(at, view.texts[op.a], template.is_raw)
+            elif code == JSON_TEXT:
+                out.used = at - out.buffer
+                put_json(out, view.texts[op.a])
+                out.need(template.fixed_size)
+                at = out.buffer + out.used
+            elif code == HEADER_KEYS and view.slots[HEADER_COUNT] == 0:
+                pass
+            elif code == JSON_HEADERS and view.slots[HEADER_COUNT] == 0:
+                memcpy(at, b"[]", 2)
+                at += 2
             elif code != NOTHING:
                 out.used = at - out.buffer
                 self.put_content(out, template, op)
@@ -326,8 +343,6 @@ cdef class Renderer:
             put_text(out, view.texts[op.a], template.is_raw)
         elif op.code == HEADER_KEYS:
             self.put_header_keys(out, template.is_raw)
-        elif op.code == JSON_TEXT:
-            put_json(out, view.texts[op.a])
         elif op.code == JSON_VALUE:
             put_json_value(out, view.texts[op.a])
         elif op.code == JSON_HEADERS:

@@ -123,7 +123,7 @@ cdef inline uint8_t* put_json_byte(uint8_t* out, uint8_t byte) noexcept nogil:
     return out + 1 + escape
 
 
-cdef uint8_t* put_json_text(uint8_t* out, const uint8_t* at, const uint8_t* stop, uint64_t* seen) noexcept nogil:
+cdef inline uint8_t* put_json_text(uint8_t* out, const uint8_t* at, const uint8_t* stop, uint64_t* seen) noexcept nogil:
     """Escape UTF-8 for a JSON string: quotes, backslashes, control characters. `seen` gets the bits of all bytes.
 
     unsafe: there is room for WIDEST bytes for each byte, and for ASCII_SLACK more.
@@ -273,7 +273,7 @@ cdef int put_json_value(Output out, Bytes text) except -1 nogil:
     return put_json_string(out, text, text_kind(text.at, end_of(text)), True)
 
 
-cdef bint put_usual_string(Output out, Bytes text, const char* start, Py_ssize_t start_size) noexcept nogil:
+cdef inline bint put_usual_string(Output out, Bytes text, const char* start, Py_ssize_t start_size) noexcept nogil:
     """Write a text after `start`, in one pass; write nothing if it doesn't fit, or isn't of the kind PLAIN."""
     cdef uint64_t seen = 0
     cdef uint8_t* at = out.buffer + out.used

@@ -10,14 +10,14 @@ ROOT = Path(__file__).resolve().parent
 
 
 class BuildKernel(build_ext):
-    """Compiles the kernel, with the positions of the fields that kseg/formats/header_fields.py declares."""
+    """Compiles the kernel, with the numbers and fields that kseg declares in Python."""
 
     def run(self) -> None:
         """Writes the part, then compiles."""
         sys.path.insert(0, str(ROOT))  # builds run without the directory of the sources on the path
-        from kseg.kernel.positions import write_positions
+        from kseg.kernel.declarations import write_declarations
 
-        write_positions(ROOT / "kseg" / "kernel" / "fast" / "positions.pxi")
+        write_declarations(ROOT / "kseg" / "kernel" / "fast" / "declarations.pxi")
         super().run()
 
 

@@ -11,14 +11,14 @@ import pytest
 from tests import golden
 
 ROOT = golden.ROOT.parent
-MADE_AT_BUILD = "kseg/kernel/fast/positions.pxi"
+MADE_AT_BUILD = "kseg/kernel/fast/declarations.pxi"
 
 
 @pytest.fixture(scope="module")
 def source_distribution(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the source distribution of a copy like a clone, so that the working tree stays clean."""
     copy = tmp_path_factory.mktemp("sdist") / "kseg"
-    unwanted = shutil.ignore_patterns("*.so", "fast.c", "positions.pxi", "__pycache__")
+    unwanted = shutil.ignore_patterns("*.so", "fast.c", "declarations.pxi", "__pycache__")
     shutil.copytree(ROOT / "kseg", copy / "kseg", ignore=unwanted)
     shutil.copytree(ROOT / "tests", copy / "tests", ignore=unwanted)
     shutil.copytree(ROOT / "share", copy / "share")

@@ -48,7 +48,7 @@ class Found(NamedTuple):
 @for_each("path", SOURCES)
 def test_raw_bytes_are_read_by_names(path: str) -> None:
     found = [each for each in numbers_in(path) if reason_for(path, each) is None]
-    assert found == [], "take the field from kseg/formats/header_fields.py, or positions.pxi"
+    assert found == [], "take the field from kseg/formats/header_fields.py, or declarations.pxi"
 
 
 def test_each_exception_is_needed() -> None:

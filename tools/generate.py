@@ -13,7 +13,6 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 FILES = {
-    "kseg/kernel/fast/contract.pxi": "tools.generators.kernel_contract:kernel_contract",
     "docs/pictures/browse.svg": "tools.generators.screens:record",
     "docs/pictures/browse-damage.svg": "tools.generators.screens:damage",
     "mkdocs.yml": "tools.generators.command_line:navigation",

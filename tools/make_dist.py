@@ -21,7 +21,7 @@ from tempfile import TemporaryDirectory
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = ("kseg", "pyspark_kseg", "share")
 FILES = ("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE", "NOTICE")
-NOT_SOURCES = shutil.ignore_patterns("*.so", "fast.c", "fast.html", "positions.pxi", "__pycache__")
+NOT_SOURCES = shutil.ignore_patterns("*.so", "fast.c", "fast.html", "declarations.pxi", "__pycache__")
 EARLIEST = 315532800
 """1980, where the times of zip files begin."""
 NO_DEBUGGING = "-g0"

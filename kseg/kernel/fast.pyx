@@ -50,10 +50,9 @@ crc_prepare()
 keyed_prepare()
 ascii_prepare()
 
-include "fast/contract.pxi"
 include "fast/numbers.pxi"
 include "fast/reading.pxi"
-include "fast/positions.pxi"
+include "fast/declarations.pxi"
 include "fast/scanning.pxi"
 include "fast/output.pxi"
 include "fast/text.pxi"

@@ -18,7 +18,7 @@ OTHER_FILES = {
     "message_schemas": "Kafka's message schemas, one JSON line per message, written by tools/read_schemas.py",
 }
 """Files and folders that aren't Python."""
-MADE_AT_BUILD = "positions.pxi"
+MADE_AT_BUILD = "declarations.pxi"
 """A part of the compiled kernel that only exists after a build."""
 SHORTEST_PACKAGE = 3
 """Lines from which a package's own module has more than its docstring."""

@@ -1,4 +1,4 @@
-"""The compiled kernel's positions are those of the grammars, and a build writes them only when they change."""
+"""The compiled kernel's fields are those of the grammars, and a build writes them only when they change."""
 
 import re
 from pathlib import Path
@@ -8,7 +8,7 @@ from construct import Construct, Struct
 
 from kseg.formats.batch import ATTRIBUTES, BATCH_HEADER, LOG_ENTRY, MESSAGE_V0, MESSAGE_V1
 from kseg.formats.indexes import OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
-from kseg.kernel.positions import part, write_positions
+from kseg.kernel.declarations import part, write_declarations
 
 TEXT = "\n".join(part())
 NUMBERS = {name: int(number) for name, number in re.findall(r"^    (\w+) = (\d+)$", TEXT, re.MULTILINE)}
@@ -41,11 +41,11 @@ def test_masks_are_those_of_the_grammar() -> None:
 
 
 def test_a_file_that_is_current_is_left_alone(tmp_path: Path) -> None:
-    path = tmp_path / "positions.pxi"
+    path = tmp_path / "declarations.pxi"
     path.write_text("old\n", encoding="utf-8")
-    write_positions(path)
+    write_declarations(path)
     assert path.read_text(encoding="utf-8") == TEXT + "\n"
     path.chmod(0o400)
     before = path.stat().st_mtime_ns
-    write_positions(path)
+    write_declarations(path)
     assert path.stat().st_mtime_ns == before

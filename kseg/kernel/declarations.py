@@ -1,7 +1,9 @@
-"""Declared fields for the compiled kernel: the text of fast/positions.pxi, which setup.py writes."""
+"""Declared fields and numbers for the compiled kernel: the text of fast/declarations.pxi, which setup.py writes."""
 
 from collections.abc import Iterator
+from enum import Enum
 from pathlib import Path
+from types import ModuleType
 from typing import NamedTuple
 
 from kseg.formats.header_fields import (
@@ -20,6 +22,7 @@ from kseg.formats.header_fields import (
     FixedField,
     FixedFields,
 )
+from kseg.kernel import carve_contract, contract, entry_points, fold_contract, statistics_contract
 
 C_TYPES = {"b": "int8_t", "h": "int16_t", "i": "int32_t", "I": "uint32_t", "q": "int64_t"}
 
@@ -47,7 +50,40 @@ STRUCTURES = (
 )
 
 
-def write_positions(path: Path) -> None:
+NAMED_ENUMS: tuple[type, ...] = (contract.Stop, contract.Problem, entry_points.Contents, contract.Op)
+"""Enumerations of the contracts with their own names in the kernel."""
+
+
+class Numbers(NamedTuple):
+    """An enumeration whose members are numbers of the kernel, the prefix of their names, and their count's name."""
+
+    values: type
+    prefix: str
+    count_name: str
+
+
+NUMBERS = (
+    Numbers(contract.Slot, "", "SLOTS"),
+    Numbers(contract.Text, "", "TEXTS"),
+    Numbers(fold_contract.Event, "EVENT_", "EVENTS"),
+    Numbers(carve_contract.OfMiddle, "OF_MIDDLE_", "OF_MIDDLE_VALUES"),
+    Numbers(statistics_contract.OfHistogram, "OF_HISTOGRAM_", "OF_HISTOGRAM_VALUES"),
+    Numbers(statistics_contract.OfCodec, "OF_CODEC_", "OF_CODEC_VALUES"),
+    Numbers(statistics_contract.OfTime, "OF_TIME_", "OF_TIME_VALUES"),
+    Numbers(statistics_contract.OfProducer, "OF_PRODUCER_", "OF_PRODUCER_VALUES"),
+    Numbers(statistics_contract.OfKey, "OF_KEY_", "OF_KEY_VALUES"),
+    Numbers(statistics_contract.Measure, "MEASURE_", "MEASURES"),
+)
+CONSTANTS: tuple[tuple[ModuleType, str], ...] = (
+    (contract, "ROW UNKNOWN_CONTROL MALFORMED_CONTROL CONTROL_TEMPLATES"),
+    (fold_contract, "UNCHECKED RECENT"),
+    (carve_contract, "CRC_STEP LARGEST_BATCH SMALL_BATCH MOST_READ CRC_START SURE_BREAK SURE_REST MOST_MIDDLES"),
+    (statistics_contract, "EXACT_BUCKETS BUCKETS_A_DOUBLING BUCKETS MOST_LARGEST MOST_TIMES MOST_PRODUCERS"),
+    (statistics_contract, "OTHER_PRODUCERS WEEK_HOURS HOUR_MS"),
+)
+
+
+def write_declarations(path: Path) -> None:
     """Write the part, unless the file is up to date: Cython compares modification times."""
     text = "\n".join(part()) + "\n"
     if not path.exists() or path.read_text(encoding="utf-8") != text:
@@ -56,11 +92,16 @@ def write_positions(path: Path) -> None:
 
 def part() -> Iterator[str]:
     """Yield the lines of the part."""
-    yield "# Where fields stand, and how they are read. Made from formats/header_fields.py by every build."
-    yield "# unsafe: callers have a structure's bytes from `at` on, up to the field's end at least.\n"
-    yield "cdef enum:"
+    yield "# Numbers of the contracts, and positions and readers of fields. Made by each build: kernel/declarations.py."
+    yield "# unsafe: callers have a structure's bytes from `at` on, up to the field's end at least."
+    for named in NAMED_ENUMS:
+        yield f"\ncdef enum {named.__name__}:"
+        yield from (f"    {name} = {number}" for name, number in members(named))
+    yield "\ncdef enum:"
+    yield from (f"    {name} = {number}" for name, number in contract_numbers())
     yield from (f"    {name} = {number}" for name, number in numbers())
-    yield ""
+    yield f"\nLINGERS_MS = {statistics_contract.LINGERS_MS}"
+    yield f"TIME_STEPS = {statistics_contract.TIME_STEPS}\n"
     for structure in STRUCTURES:
         for name, field in structure.named_fields():
             kind = C_TYPES[field.code]
@@ -71,6 +112,25 @@ def part() -> Iterator[str]:
     for name in BATCH_HEADER_FIELDS.names:
         if name in HEADER_NAMES:
             yield f"    to[COLUMN_{name.upper()} * step] = batch_{name}(at)"
+
+
+def members(numbers: type) -> list[tuple[str, int]]:
+    """Return names and numbers of an enumeration, or of a plain class of numbers, which starts import faster."""
+    if issubclass(numbers, Enum):
+        return [(member.name, member.value) for member in numbers]
+    return [(name, number) for name, number in vars(numbers).items() if name.isupper()]
+
+
+def contract_numbers() -> Iterator[tuple[str, int]]:
+    """Yield names of constants of the contracts with their values."""
+    for values, prefix, count_name in NUMBERS:
+        named = members(values)
+        yield from ((prefix + name, number) for name, number in named)
+        yield count_name, len(named)
+    for module, names in CONSTANTS:
+        yield from ((name, getattr(module, name)) for name in names.split())
+    yield "FULL_BATCH", statistics_contract.BATCH_SIZE
+    yield "LINGERS", len(statistics_contract.LINGERS_MS)
 
 
 def numbers() -> Iterator[tuple[str, int]]:

@@ -1,6 +1,7 @@
 """Runs: batches that certainly are in one file in this order, and what a torn batch at either end shows."""
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
 from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
@@ -10,7 +11,7 @@ from kseg.carve.images import Images
 from kseg.carve.scan import FoundBatches
 from kseg.formats.codes import BATCH_HEADER_SIZE
 from kseg.formats.header_fields import BATCH_BASE_OFFSET, BATCH_HEADER_FIELDS, BATCH_MAGIC, LEAST_SIZES
-from kseg.kernel.carve_contract import LARGEST_BATCH, SURE_BREAK
+from kseg.kernel.carve_contract import LARGEST_BATCH, SURE_BREAK, SURE_REST
 from kseg.reading.batch import BatchHeader, parse_header
 
 _MAGIC_END = BATCH_MAGIC.end
@@ -78,9 +79,8 @@ class Runs:
         self.batches, self.images, self.blocks = batches, images, blocks
         self.block, self._phase = blocks
         self.kernel = kernel.load()
-        firsts = self.kernel.split_runs(batches.rows, batches.count, *blocks)
         self.runs: list[Run] = []
-        for first, last in pairwise([*firsts, batches.count]):
+        for first, last in pairwise([*_first_rows(batches, blocks), batches.count]):
             self.runs.append(self._run(first, last))
         self.starts = [run.start for run in self.runs]
 
@@ -182,6 +182,23 @@ class Runs:
     def largest_batch(self) -> int:
         """The size of the largest batch; 0 without any."""
         return max(self.batches.column("size", 0, self.batches.count), default=0)
+
+
+def _first_rows(batches: FoundBatches, blocks: Blocks) -> Iterator[int]:
+    """Yield the first row of each run: of batches that certainly are in one file in this order.
+
+    A batch belongs to the preceding one's run if it follows it inside a block, at least SURE_REST bytes after its
+    start, has larger offsets, and if its first SURE_BREAK bytes are in one block.
+    """
+    names = ("position", "size", "base_offset", "last_offset")
+    columns = [batches.column(name, 0, batches.count) for name in names]
+    end = last_seen = -1
+    for row, (position, size, base_offset, last_offset) in enumerate(zip(*columns, strict=True)):
+        into = (position - blocks.phase) % blocks.size
+        is_next = position == end and base_offset > last_seen
+        if not is_next or into < SURE_REST or blocks.size - into < SURE_BREAK:
+            yield row
+        end, last_seen = position + size, last_offset
 
 
 def _offsets_in(header: BatchHeader) -> int:

@@ -86,14 +86,6 @@ class CarveKernel(StatisticsKernel, Protocol):
         an intact batch, else at the next byte. position: the buffer's in the image. crcs: of `step_crcs` up to `end`.
         """
 
-    def split_runs(self, rows: "array[int]", count: int, block: int, phase: int) -> list[int]:
-        """Return the first row of each run: of batches that certainly are in one file in this order.
-
-        A batch belongs to the preceding one's run if it follows it inside a block, at least SURE_REST bytes after its
-        start, has larger offsets, and if its first SURE_BREAK bytes are in one block. block, phase: a block begins at
-        each position that is `phase` modulo `block`.
-        """
-
     def find_copies(self, rows: "array[int]", count: int) -> list[tuple[int, int]]:
         """Return each row whose base offset, size and CRC an earlier row has, with the first such row."""
 

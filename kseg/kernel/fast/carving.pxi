@@ -1,4 +1,4 @@
-# Carves: finds batches at any byte, and splits them into runs.
+# Carves: finds batches at any byte, and their copies.
 
 cdef extern from "carve.h" nogil:
     void carve_prepare()
@@ -155,31 +155,6 @@ def find_batches(
                     continue
             at += 1
     return count, at
-
-
-def split_runs(const int64_t[::1] rows, Py_ssize_t count, int64_t block, int64_t phase):
-    """Return the first row of each run; see the contract."""
-    cdef const int64_t* row
-    cdef const int64_t* before = NULL
-    cdef int64_t into
-    cdef Py_ssize_t i
-    if count < 0 or count * HEADER_VALUES > rows.shape[0] or block <= 0 or not 0 <= phase < block:
-        raise IndexError("rows that aren't there")
-    found = []
-    for i in range(count):
-        row = &rows[i * HEADER_VALUES]
-        into = (row[COLUMN_POSITION] - phase) % block
-        into += block if into < 0 else 0
-        if (
-            before == NULL
-            or before[COLUMN_POSITION] + before[COLUMN_SIZE] != row[COLUMN_POSITION]
-            or before[COLUMN_LAST_OFFSET] >= row[COLUMN_BASE_OFFSET]
-            or into < SURE_REST
-            or block - into < SURE_BREAK
-        ):
-            found.append(i)
-        before = row
-    return found
 
 
 def find_copies(const int64_t[::1] rows, Py_ssize_t count):

@@ -2,7 +2,7 @@
 
 # ruff: noqa: F401  the imports are the entry points
 
-from kseg.kernel.twin.carving import find_batches, find_copies, split_runs, step_crcs
+from kseg.kernel.twin.carving import find_batches, find_copies, step_crcs
 from kseg.kernel.twin.cleaning import Encoded, OffsetTable
 from kseg.kernel.twin.columns import Columns, columns
 from kseg.kernel.twin.fold import EntryWriter, HeaderFold, OffsetEntries, ProducerTable, TimeEntries, end_marker

@@ -1,7 +1,6 @@
-"""Carving by the twin: batches at any byte, runs, and copies."""
+"""Carving by the twin: batches at any byte, and copies."""
 
 from array import array
-from collections.abc import Iterator
 from zlib import crc32
 
 from kseg.formats.codes import BATCH_HEADER_SIZE, LENGTH, LOG_OVERHEAD, MAGIC_POSITION, Codec, crc_function
@@ -21,8 +20,6 @@ from kseg.kernel.carve_contract import (
     LARGEST_BATCH,
     MOST_READ,
     SMALL_BATCH,
-    SURE_BREAK,
-    SURE_REST,
 )
 from kseg.kernel.twin.headers import Header, crc32c, read_header
 
@@ -119,29 +116,6 @@ def may_be_batch(content: memoryview | bytes, size: int) -> bool:
         and delta >= 0
         and (found.codec != Codec.NONE or size - BATCH_HEADER_SIZE >= found.records_count * _LEAST_RECORD)
     )
-
-
-def split_runs(rows: "array[int]", count: int, block: int, phase: int) -> list[int]:
-    """Return the first row of each run; see the contract."""
-    if count < 0 or count * HEADER_VALUES > len(rows) or block <= 0 or not 0 <= phase < block:
-        raise IndexError("rows that aren't there")
-    return list(_first_rows(rows, count, block, phase))
-
-
-def _first_rows(rows: "array[int]", count: int, block: int, phase: int) -> Iterator[int]:
-    before = None
-    for number in range(count):
-        values = rows[number * HEADER_VALUES : (number + 1) * HEADER_VALUES]
-        header = dict(zip(HEADER_NAMES, values, strict=True))
-        into = (header["position"] - phase) % block
-        is_next = (
-            before is not None
-            and before["position"] + before["size"] == header["position"]
-            and before["last_offset"] < header["base_offset"]
-        )
-        if not is_next or into < SURE_REST or block - into < SURE_BREAK:
-            yield number
-        before = header
 
 
 def find_copies(rows: "array[int]", count: int) -> list[tuple[int, int]]:

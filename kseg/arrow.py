@@ -5,6 +5,7 @@ timestampType, headers; and on demand the timestamp in milliseconds, and the col
 """
 
 import sys
+from array import array
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -191,8 +192,8 @@ def as_record_batch(columns: Columns, piece: Slice, origin: Origin, options: Arr
     arrays = [
         _binary(columns.key_offsets, columns.key_validity, columns.key_data, count),
         _binary(columns.value_offsets, columns.value_validity, columns.value_data, count),
-        pa.repeat(pa.scalar(origin.topic, pa.string()), count),
-        pa.repeat(pa.scalar(origin.partition, pa.int32()), count),
+        repeated_text(origin.topic, count),
+        repeated_int32(origin.partition, count),
         numbers(columns.offsets, pa.int64(), count),
         _microseconds(milliseconds),
         numbers(columns.timestamp_types, pa.int32(), count),
@@ -229,6 +230,25 @@ def numbers(buffer: Buffer, kind: pa.DataType, count: int) -> pa.Array:
     if count == 0:
         return pa.nulls(0, kind)
     return pa.Array.from_buffers(kind, count, [None, pa.py_buffer(buffer)])
+
+
+def repeated_text(text: str | None, count: int) -> pa.Array:
+    """Return a column with the same text in all rows.
+
+    Built from buffers: pyarrow imports an installed pandas with the first Python value that it converts.
+    """
+    if text is None:
+        return pa.nulls(count, pa.string())
+    content = text.encode()
+    offsets = pa.py_buffer(array("i", (0, len(content))))
+    return pa.repeat(pa.Array.from_buffers(pa.string(), 1, [None, offsets, pa.py_buffer(content)])[0], count)
+
+
+def repeated_int32(number: int | None, count: int) -> pa.Array:
+    """Return a column with the same number in all rows; built from buffers too."""
+    if number is None:
+        return pa.nulls(count, pa.int32())
+    return pa.repeat(pa.Array.from_buffers(pa.int32(), 1, [None, pa.py_buffer(array("i", (number,)))])[0], count)
 
 
 def _binary(offsets: Buffer, validity: Buffer, data: Buffer, count: int) -> pa.Array:

@@ -430,6 +430,12 @@ def test_opening_imports_no_library_of_tables() -> None:
     assert ran.stdout == "set()\n"
 
 
+def test_arrow_tables_import_no_pandas() -> None:
+    code = f"import sys, kseg; kseg.open({str(BROKER)!r}).to_arrow().read_all(); print('pandas' in sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert ran.stdout == "False\n"
+
+
 TYPED = """
 from collections.abc import Iterator
 import kseg

@@ -82,7 +82,7 @@ cdef class Bodies:
         cdef Py_ssize_t i
         self.objects = [None] * count
         self.arena = Growing()
-        self.arena.keep()
+        self.arena.keep(LARGEST_SPARE)
         self.count = count
         self.starts = <int64_t*>malloc((count + 1) * sizeof(int64_t))
         self.sizes = <int64_t*>malloc((count + 1) * sizeof(int64_t))

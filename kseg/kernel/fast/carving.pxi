@@ -9,7 +9,6 @@ cdef extern from "carve.h" nogil:
     int64_t marked_position_of_any(const uint8_t* base, int64_t at, int64_t end)
 
 cdef enum:
-    LEAST_RECORD = 7  # bytes of a record without key, value and headers
     LAST_CODEC = 4
     VALUE_LENGTH_SIZE = 4
 

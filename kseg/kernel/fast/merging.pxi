@@ -14,7 +14,7 @@ cdef class MergedRecords:
 
     def __cinit__(self, *, bint is_comparable=False):
         self.memory = Growing()
-        self.memory.keep()
+        self.memory.keep(LARGEST_SPARE)
         self.is_comparable = is_comparable
         self.base_timestamp = self.max_timestamp = -1
 

@@ -17,6 +17,8 @@ LARGEST_WINDOW = 1 << 18
 LARGE_BATCH = 1 << 12
 """The size of a batch after which only the next header is read."""
 _WINDOW_ROWS = 1 << 12
+_SPARSE_SIZE = 1 << 24
+"""Bytes of a log whose large batches' headers are read into one buffer; only these bytes take memory."""
 _HEADERS_FIRST, _HEADERS_MOST = 4, 256
 """Headers made at once: few at first, since often only one is wanted."""
 _VALIDITY = {0: False, 1: True, UNCHECKED: None}
@@ -71,9 +73,9 @@ def header_runs(log_file: LogFile, start: int = 0) -> Iterator[Run | Damage]:
     """Yield runs of batches by their headers from a batch's position on, CRCs unchecked; reads little but headers.
 
     As in Kafka, a length is trusted up to the end of the file. At an impossible header, LogFile examines the bytes,
-    and the walk continues after them. A run's buffer holds its batches' headers, not all of their bytes; its rows are
-    valid until the next run is taken. A log that is read together with other copies is read completely, since this
-    finds its holes. Source: FileLogInputStream.
+    and the walk continues after them. A run's buffer holds its batches' headers, not all of their bytes; buffer and
+    rows are valid until the next run is taken. A log that is read together with other copies is read completely, since
+    this finds its holes. Source: FileLogInputStream.
     """
     if log_file.is_joined:
         yield from log_file.runs(start)
@@ -81,7 +83,15 @@ def header_runs(log_file: LogFile, start: int = 0) -> Iterator[Run | Damage]:
     position, wanted = start, WINDOW_SIZE
     walk = log_file.kernel.walk
     rows = new_rows(min(_WINDOW_ROWS, max(log_file.size - start, 0) // HEADER_WINDOW + 1))
+    sparse = memoryview(b"")
     while position < log_file.size:
+        if wanted == BATCH_HEADER_SIZE:
+            sparse = sparse or memoryview(bytearray(min(_SPARSE_SIZE, log_file.size - position)))
+            count, end = log_file.read_headers(position, sparse, rows, LARGE_BATCH)
+            if count:
+                yield Run(sparse, position, rows, count, 0)
+                position += end
+                continue
         window = log_file.read(position, log_file.cheap_size(position, wanted, BATCH_HEADER_SIZE))
         if not window:
             return  # the file was cut while it was read

@@ -252,6 +252,18 @@ class FoldingKernel(Kernel, Protocol):
         doesn't end within the room. If it is one, the table is full, or the next header isn't in the buffer.
         """
 
+    def walk_file(
+        self, descriptor: int, position: int, buffer: memoryview, rows: Rows, room: int, large: int
+    ) -> tuple[int, int]:
+        """Fill `rows` with the v2 batches of a file from a position on; reads only their headers, one by one.
+
+        Each header goes to its batch's place in the buffer, which begins at that position; its other bytes mean
+        nothing. `room`: bytes of the file from there on. Returns the count of rows, and the end of the last one's batch
+        in the buffer. Stops before a batch of less than `large` bytes, since smaller ones are read faster together;
+        before a control batch, whose marker readers need; and before whatever is no v2 header, can't be read, or ends
+        after the room.
+        """
+
     def end_marker(self, raw: memoryview | bytes) -> tuple[int, int, int] | None:
         """Return type, coordinator epoch and timestamp of the marker in the bytes of a control batch.
 

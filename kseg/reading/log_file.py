@@ -218,6 +218,16 @@ class LogFile:
             return bytes(held[position - held_position : position - held_position + size])
         return self._blocks.read(position, size)
 
+    def read_headers(self, position: int, buffer: memoryview, rows: Rows, large: int) -> tuple[int, int]:
+        """Read the headers of large batches from a position on, as `walk_file` of the kernel; none that isn't plain.
+
+        Returns the count of rows, and the end of the last one's batch in the buffer. Headers of files in other places,
+        or with unreadable blocks, aren't read.
+        """
+        if self._source is not None or self._blocks.unreadable:
+            return 0, 0
+        return self.kernel.walk_file(self._descriptor, position, buffer, rows, self.size - position, large)
+
     def copy_to(self, target: int, position: int, size: int) -> None:
         """Append bytes of the file to another open one, inside the kernel if the platform can.
 

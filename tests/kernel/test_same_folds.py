@@ -6,6 +6,7 @@ from functools import reduce
 from operator import or_
 from pathlib import Path
 from struct import pack
+from tempfile import TemporaryFile
 from typing import Any
 from zlib import crc32
 
@@ -14,6 +15,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from kseg import Batch, open_segment
+from kseg.formats.codes import BATCH_HEADER_SIZE
 from kseg.formats.header_fields import HEADER_NAMES
 from kseg.kernel import fast, twin
 from kseg.kernel.contract import ROW, START, VALID, new_rows
@@ -42,6 +44,25 @@ def test_walks_are_equal(content: bytes, start: int, behind: int, capacity: int)
     for kernel in KERNELS:
         rows = new_rows(capacity)
         results.append((kernel.walk(content[: max(len(content) - behind, 0)], start, rows, len(content)), rows))
+    assert results[0] == results[1]
+
+
+@settings(max_examples=examples(150), deadline=None)
+@given(CONTENTS, st.integers(0, 30), st.integers(1, 4), st.integers(0, 300), st.integers(0, 100))
+def test_walks_through_the_headers_of_a_file_are_equal(
+    content: bytes, start: int, capacity: int, large: int, behind: int
+) -> None:
+    results = []
+    with TemporaryFile() as file:
+        file.write(content[: max(len(content) - behind, 0)])
+        file.flush()
+        for kernel in KERNELS:
+            rows, buffer = new_rows(capacity), bytearray(len(content))
+            count, end = kernel.walk_file(
+                file.fileno(), start, memoryview(buffer), rows, max(len(content) - start, 0), large
+            )
+            headers = [bytes(buffer[at : at + BATCH_HEADER_SIZE]) for at in rows[START : count * ROW : ROW]]
+            results.append((count, end, rows, headers))
     assert results[0] == results[1]
 
 

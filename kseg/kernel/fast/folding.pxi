@@ -27,6 +27,27 @@ def walk(const uint8_t[::1] buffer, Py_ssize_t start, int64_t[::1] rows, int64_t
     return count, at, bool(is_stuck)
 
 
+def walk_file(int descriptor, int64_t position, uint8_t[::1] buffer, int64_t[::1] rows, int64_t room, int64_t large):
+    """Fill `rows` with batches whose headers are read one by one; see the contract."""
+    cdef Py_ssize_t capacity = rows.shape[0] // ROW, count = 0
+    cdef int64_t at = 0, size
+    cdef uint8_t* header
+    with nogil:
+        while count < capacity and at + BATCH_HEADER_SIZE <= min(<int64_t>buffer.shape[0], room):
+            header = &buffer[at]
+            if pread(descriptor, header, BATCH_HEADER_SIZE, position + at) != BATCH_HEADER_SIZE or header[MAGIC_AT] != 2:
+                break
+            size = <int64_t>batch_length(header) + LOG_OVERHEAD
+            if size < max(large, LEAST_SIZE_V2) or size > room - at or batch_attributes(header) >> CONTROL_SHIFT & 1:
+                break
+            rows[count * ROW] = at
+            rows[count * ROW + 1] = size
+            rows[count * ROW + 2] = UNCHECKED
+            count += 1
+            at += size
+    return count, at
+
+
 def end_marker(const uint8_t[::1] raw):
     """Return the marker in a control batch of the usual form; see the contract."""
     cdef const uint8_t* at

@@ -1,5 +1,6 @@
 """Headers of batches and log entries, as declared in formats.header_fields; finding, choosing and listing them."""
 
+import os
 from array import array
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -10,6 +11,7 @@ from kseg.formats.codes import (
     CONTROL_MASK,
     DELETE_HORIZON_MASK,
     ENTRY_MINIMUM_SIZE,
+    FLAGS_POSITION,
     LOG_OVERHEAD,
     MAGIC_POSITION,
     TIMESTAMP_TYPE_MASK,
@@ -224,6 +226,27 @@ def walk(buffer: memoryview | bytes, start: int, rows: Rows, room: int) -> tuple
         count += 1
         at += size
     return count, at, False
+
+
+def walk_file(descriptor: int, position: int, buffer: memoryview, rows: Rows, room: int, large: int) -> tuple[int, int]:
+    """Fill `rows` with batches whose headers are read one by one; see the contract."""
+    count = at = 0
+    while count < len(rows) // ROW and at + BATCH_HEADER_SIZE <= min(len(buffer), room):
+        try:
+            header = os.pread(descriptor, BATCH_HEADER_SIZE, position + at)
+        except OSError:
+            break
+        if len(header) < BATCH_HEADER_SIZE or header[MAGIC_POSITION] != 2:
+            break
+        size = size_field(header) + LOG_OVERHEAD
+        is_control = header[FLAGS_POSITION] & CONTROL_MASK
+        if is_control or not max(large, BATCH_HEADER_SIZE) <= size <= room - at:
+            break
+        buffer[at : at + BATCH_HEADER_SIZE] = header
+        _put_row(rows, count, at, size, UNCHECKED)
+        count += 1
+        at += size
+    return count, at
 
 
 # --- headers of rows -------------------------------------------------------------------------------------------------

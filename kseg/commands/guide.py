@@ -178,7 +178,7 @@ FIRST_OPTIONS = {
     "restore": "--bootstrap --command-config --topic --topic-map --dry-run --yes --skip-damage --to-time --output",
     "groups": "--group --show --at --topic --output --now",
     "txns": "--open --explain --topic --output --now",
-    "query": "--allow-files --topic --output --value-decoder --dry-run --max-memory",
+    "query": "--allow-files --topic --output --value-decoder --dry-run --quick --max-memory",
     "plan-move": "--within --by-capacity --output --topic",
     "metadata": "--show --settings --topic --at --changes --output",
     "rebuild-metadata": "--to --node-id --endpoint --accept-loss --dry-run",

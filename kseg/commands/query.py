@@ -62,6 +62,7 @@ class QueryOptions(NamedTuple):
     paths: tuple[Path, ...]
     choice: PartitionChoice
     dry_run: bool
+    quick: bool
     allow_files: Path | None
     max_memory: int | None
     max_temp: int
@@ -90,7 +91,12 @@ def queried_of(options: QueryOptions) -> "QuerySources":
     offsets = OffsetRange(selected.from_offset, selected.to_offset)
     selection = LogSelection(options.choice, offsets, first_time=selected.from_time)
     return QuerySources(
-        options.paths, options.choice, selection, read_options_of(selected, options.columns), options.verbose
+        options.paths,
+        options.choice,
+        selection,
+        read_options_of(selected, options.columns),
+        options.verbose,
+        options.quick,
     )
 
 
@@ -126,6 +132,9 @@ def query(options: QueryOptions) -> None:
     Topics' views have the columns of `kseg export`. kseg reads only the partitions, offsets, times and columns that a
     query needs; --dry-run shows them. It omits damaged parts and reports them on stderr; the exit status is then
     1.
+
+    --quick takes counts and offsets from batch headers, without reading the rest. It doesn't check CRCs, so it counts
+    the records of a damaged batch.
 
     --allow-files allows COPY … TO and read_csv in one directory. DuckDB can't load extensions.
     """

@@ -43,7 +43,8 @@ class RecordTable:
     """Records as a table. read: the reading options, with all possible columns.
 
     copies: the table's partitions. selection: its records, further reduced by queries. added: adds the columns
-    `added_fields`, which come from key and value, to record batches.
+    `added_fields`, which come from key and value, to record batches. is_quick: whether CRCs stay unchecked where
+    headers suffice.
     """
 
     name: str
@@ -52,11 +53,12 @@ class RecordTable:
     read: ReadOptions
     added_fields: tuple[pa.Field, ...] = ()
     added: Callable[[pa.RecordBatch, Sequence[str]], pa.RecordBatch] | None = None
+    is_quick: bool = False
 
     def schema(self) -> pa.Schema:
         """Return its columns; the first is a cheap one, since DuckDB reads the first column to count rows."""
         fields = [*self.read.schema(), *self.added_fields]
-        return pa.schema(sorted(fields, key=lambda field: field.name != "offset"))
+        return pa.schema(sorted(fields, key=lambda field: field.name != "partition"))
 
     def column_names(self) -> list[str]:
         """Return its columns in the order of exports."""
@@ -76,7 +78,10 @@ class RecordScan:
         self._added = [field.name for field in table.added_fields if field.name in needed]
         self._options = _narrow(table.read, needed)
         self._contents = _contents(needed, self._options)
-        self._is_by_headers = needed.issubset(OFFSET_COLUMNS) and self._options.takes_all_contents
+        self._of_headers = needed if needed.issubset(OFFSET_COLUMNS) and self._options.takes_all_contents else None
+        if table.is_quick and self._of_headers is None:
+            causes = sorted(needed.difference(OFFSET_COLUMNS)) or ["options that select by key, value or headers"]
+            log.note(f"--quick has no effect on {table.name}: the query needs {', '.join(causes)}")
         bounds = FilterBounds(condition, table.schema())
         self._copies = {key: known for key, known in bounds.find(table.copies).items() if _is_selected(table, key)}
         self._selection = _selection(table.selection, bounds, self._copies)
@@ -84,16 +89,18 @@ class RecordScan:
     def scan(self) -> Scan:
         """Return the planned reads, from names, sizes and indexes."""
         orders = [order for key in sorted(self._copies, key=_rank) for order in self._orders(key)]
+        table = self._table
         return Scan(
-            self._table.name,
+            table.name,
             self._columns,
             condition_text(self._condition),
             len({(order.topic, order.partition) for order in orders}),
-            len(self._table.copies),
+            len(table.copies),
             sum(order.size for order in orders),
-            sum(replicas[0].size for replicas in self._table.copies.values()),
+            sum(replicas[0].size for replicas in table.copies.values()),
             orders,
-            self._is_by_headers,
+            self._of_headers is not None,
+            table.is_quick,
         )
 
     def batches(self) -> Iterator[pa.RecordBatch]:
@@ -126,7 +133,12 @@ class RecordScan:
 
     def _reader(self, order: WorkOrder) -> OrderReader:
         return OrderReader(
-            order, self._options, checksums=False, contents=self._contents, offsets_only=self._is_by_headers
+            order,
+            self._options,
+            checksums=False,
+            contents=self._contents,
+            of_headers=self._of_headers,
+            is_quick=self._table.is_quick,
         )
 
     def _orders(self, key: Key, rank: int = 0, tallies: Sequence[Tally] = ()) -> list[WorkOrder]:

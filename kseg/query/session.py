@@ -44,11 +44,15 @@ _WHOLE = Splitting(1 << 62, whole_partitions=True)
 
 @dataclass(frozen=True, slots=True)
 class RecordViews:
-    """The content of the views. copies: the partitions; selection, read: the records, and their decoders."""
+    """The content of the views. copies: the partitions; selection, read: the records, and their decoders.
+
+    is_quick: whether CRCs stay unchecked where headers suffice.
+    """
 
     copies: Copies
     selection: LogSelection
     read: ReadOptions
+    is_quick: bool = False
 
     def topics(self) -> list[str]:
         """Return the topics, sorted."""
@@ -57,9 +61,8 @@ class RecordViews:
     def all_records(self) -> RecordTable:
         """Return the records of all topics with their batches' fields; decoded columns are text there."""
         decode = replace(self.read.decode, decoded_as=DecodedAs.TEXT)
-        return RecordTable(
-            ALL_RECORDS, self.copies, self.selection, replace(self.read, batch_columns=True, decode=decode)
-        )
+        read = replace(self.read, batch_columns=True, decode=decode)
+        return RecordTable(ALL_RECORDS, self.copies, self.selection, read, is_quick=self.is_quick)
 
     def of_topic(self, topic: str) -> RecordTable:
         """Return the records of a topic with the columns of an export.
@@ -69,12 +72,13 @@ class RecordViews:
         copies = {key: known for key, known in self.copies.items() if key[0] == topic}
         internal = INTERNAL_TOPICS.get(topic)
         if internal is not None and not self.read.decode.fields():
-            return RecordTable(topic, copies, self.selection, self.read, internal.fields(), internal.add_columns)
+            added = internal.fields(), internal.add_columns
+            return RecordTable(topic, copies, self.selection, self.read, *added, is_quick=self.is_quick)
         read = self.read
         if read.decode.typed_parts():
             orders = plan_orders(copies, self.selection, _WHOLE)
             read = with_typed_columns(read, None, [topic], orders)
-        return RecordTable(topic, copies, self.selection, read)
+        return RecordTable(topic, copies, self.selection, read, is_quick=self.is_quick)
 
 
 def view_names(topics: Sequence[str], tables: Collection[str], schema: str, note: Callable[[str], None]) -> list[str]:
@@ -123,7 +127,7 @@ class QuerySources:
     """The data of a session. paths: local directories; choice: the partitions in them.
 
     selection, read: the records, and their decoders, as for an export. is_verbose: names the chosen copy of each
-    partition.
+    partition. is_quick: whether CRCs stay unchecked where headers suffice.
     """
 
     paths: tuple[Path, ...]
@@ -131,6 +135,7 @@ class QuerySources:
     selection: LogSelection = field(default_factory=LogSelection)
     read: ReadOptions = field(default_factory=ReadOptions)
     is_verbose: bool = False
+    is_quick: bool = False
 
 
 @dataclass(slots=True)
@@ -296,7 +301,7 @@ def create_views(session: QuerySession, queried: QuerySources) -> None:
     views = _record_views(queried, log)
     _execute(connection, f"CREATE SCHEMA {SCHEMA}", f"USE {SCHEMA}")
     _create_record_view(session, views.all_records())
-    tables = tables_of(QueriedDirectories(queried.paths, queried.choice, log))
+    tables = tables_of(QueriedDirectories(queried.paths, queried.choice, log, queried.is_quick))
     for table in tables:
         _create_row_view(session, table)
     _execute(connection, "CREATE MACRO as_text(bytes) AS decode(bytes, 'replace')", "USE main")
@@ -312,7 +317,7 @@ def _execute(connection: duckdb.DuckDBPyConnection, *statements: str) -> None:
 
 
 def _record_views(queried: QuerySources, log: QueryLog) -> RecordViews:
-    return RecordViews(_chosen_copies(queried, log), queried.selection, queried.read)
+    return RecordViews(_chosen_copies(queried, log), queried.selection, queried.read, queried.is_quick)
 
 
 def _chosen_copies(queried: QuerySources, log: QueryLog) -> Copies:

@@ -40,7 +40,7 @@ from kseg.formats.schemas import (
     MessageSchema,
     message_schema,
 )
-from kseg.index.header_scan import checked_headers
+from kseg.index.header_scan import checked_headers, walk_headers
 from kseg.kernel.contract import MOST
 from kseg.log.cleaner import CleaningSettings
 from kseg.log.listing import ListingSettings
@@ -65,11 +65,15 @@ _DEEP = frozenset({"records", "batches", "compressionRatio", "producerIds", "ope
 
 @dataclass(frozen=True, slots=True)
 class QueriedDirectories:
-    """The directories of the tables: local paths, and the chosen partitions in them."""
+    """The directories of the tables: local paths, and the chosen partitions in them.
+
+    is_quick: whether CRCs of batches stay unchecked.
+    """
 
     paths: tuple[Path, ...]
     choice: PartitionChoice
     log: QueryLog
+    is_quick: bool = False
 
     def partitions(self, bounds: FilterBounds) -> Iterator[PartitionLog]:
         """Yield the partitions for which a condition may hold."""
@@ -120,7 +124,7 @@ class _Batches:
         is_last = place.is_last(segment)
         try:
             with segment.open_log() as log_file:
-                for item in checked_headers(log_file):
+                for item in (walk_headers if self.directories.is_quick else checked_headers)(log_file):
                     if isinstance(item, Damage):
                         self._say(item, segment.path, is_last=is_last)
                     else:

@@ -341,7 +341,7 @@ COLUMNS = Field("columns", Kind.TEXTS, "Columns that the query reads.")
 PARTITIONS_IN_ALL = Field("partitionsInAll", Kind.INTEGER, "Number of partitions, ignoring the condition.", Unit.COUNT)
 OFFSETS = Field("offsets", Kind.TEXT, "Range of offsets that the query reads.")
 BYTES_IN_ALL = Field("bytesInAll", Kind.INTEGER, "Size of the logs, ignoring the condition.", Unit.BYTES)
-READS = Field("reads", Kind.TEXT, "Parts of batches that the query needs: headers or records.")
+READS = Field("reads", Kind.TEXT, "Parts of batches that the query needs: headers, unchecked headers or records.")
 CONDITION = Field("condition", Kind.TEXT, "Condition on the rows.")
 
 # --- batches and findings ---------------------------------------------------------------------------------------------
@@ -350,7 +350,7 @@ COUNT = Field("count", Kind.INTEGER, "Number of the batch's records.", Unit.COUN
 MAGIC = Field("magic", Kind.INTEGER, "Format of the batch.")
 COMPRESSION = Field("compression", Kind.TEXT, "Compression codec of the batch.")
 CRC = Field("crc", Kind.INTEGER, "Checksum of the batch.")
-IS_VALID = Field("isValid", Kind.BOOLEAN, "True if the checksum is right.")
+IS_VALID = Field("isValid", Kind.BOOLEAN, "True if the checksum is right, null if it wasn't checked.")
 ATTRIBUTES = Field("attributes", Kind.INTEGER, "Attributes of the batch.")
 TIMESTAMP_TYPE = Field("timestampType", Kind.INTEGER, "Code of the timestamp type.")
 IS_TRANSACTIONAL = Field("isTransactional", Kind.BOOLEAN, "True if the batch belongs to a transaction.")

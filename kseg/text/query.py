@@ -240,7 +240,7 @@ class Scan:
 
     columns: the needed columns. partitions, size: partitions and bytes of logs to read. those_in_all, size_in_all: the
     totals; None for tables that aren't read in pieces. orders: the exact ranges. is_by_headers: whether headers suffice
-    for batches from which compaction has removed no record.
+    for batches from which compaction has removed no record. is_quick: whether their CRCs then stay unchecked.
     """
 
     table: str
@@ -252,11 +252,16 @@ class Scan:
     size_in_all: int | None = None
     orders: "list[WorkOrder]" = field(default_factory=list)
     is_by_headers: bool = False
+    is_quick: bool = False
 
     @property
     def reads(self) -> str | None:
         """The parts of logs that the query reads, in a word."""
-        return None if self.partitions is None else "headers" if self.is_by_headers else "records"
+        if self.partitions is None:
+            return None
+        if not self.is_by_headers:
+            return "records"
+        return "unchecked headers" if self.is_quick else "headers"
 
 
 def _share(part: int | None, whole: int | None) -> str:

@@ -69,13 +69,13 @@ def rows(session: QuerySession, sql: str) -> list[tuple[Any, ...]]:
     return found
 
 
-def opened(*paths: Path, read: ReadOptions | None = None) -> Any:
+def opened(*paths: Path, read: ReadOptions | None = None, is_quick: bool = False) -> Any:
     """Open a session over some directories, which raises errors of files."""
 
     def refuse(error: Exception) -> None:
         raise error
 
-    return open_session(QuerySources(paths, read=read or ReadOptions()), QueryLimits(), refuse)
+    return open_session(QuerySources(paths, read=read or ReadOptions(), is_quick=is_quick), QueryLimits(), refuse)
 
 
 def run_query(directory: Path, *arguments: str, told: bytes = b"") -> list[dict[str, Any]]:

@@ -109,6 +109,7 @@ def test_header_that_claims_billions_of_records_costs_little(tmp_path: Path) -> 
     ("sql", "options", "reads"),
     [
         ("SELECT count(*) FROM a", (), "headers"),
+        ("SELECT count(*) FROM a", ("--quick",), "unchecked headers"),
         ('SELECT topic, partition, count(*), max("offset") FROM records GROUP BY ALL', (), "headers"),
         ("SELECT max(timestamp) FROM a", (), "records"),
         ("SELECT count(*) FROM a", ("--grep", "v"), "records"),
@@ -121,3 +122,57 @@ def test_plan_tells_whether_headers_suffice(
     write(tmp_path / "a-0", plain(0, 2))
     (scan,) = run_query(tmp_path, "--dry-run", *options, sql)
     assert scan["reads"] == reads
+
+
+# --- unchecked headers ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.usefixtures("kernel")
+def test_quick_query_returns_the_offsets_of_an_intact_log(seed: int, tmp_path: Path) -> None:
+    end = write_random(tmp_path / "a-0", seed)
+    write_random(tmp_path / "a-1", seed + 1)
+    bounds = [f' WHERE "offset" >= {first} AND "offset" < {first + 50}' for first in range(0, end, 17)]
+    for isolation in Isolation:
+        read = ReadOptions(isolation=isolation)
+        with opened(tmp_path, read=read) as session, opened(tmp_path, read=read, is_quick=True) as quick:
+            for condition in ("", " WHERE partition = 1", *bounds):
+                assert sorted(rows(quick, OFFSETS + condition)) == sorted(rows(session, OFFSETS + condition))
+
+
+def test_quick_query_counts_the_records_of_a_batch_with_a_wrong_crc(tmp_path: Path) -> None:
+    damaged = bytearray(plain(2, 3, 10_000))
+    damaged[-1] ^= 1
+    write(tmp_path / "a-0", plain(0, 2), bytes(damaged), plain(5, 1))
+    counted = kseg(["query", "SELECT count(*) n FROM a", "-o", "csv"], tmp_path)
+    quick = kseg(["query", "--quick", "SELECT count(*) n FROM a", "-o", "csv"], tmp_path)
+    assert (counted.status, counted.stdout) == (1, b"n\n3\n")
+    assert (quick.status, quick.stdout, quick.stderr) == (0, b"n\n6\n", b"")
+
+
+def test_quick_query_reports_bytes_that_are_no_batch(tmp_path: Path) -> None:
+    write(tmp_path / "a-0", plain(0, 2, 10_000), bytes(5000), plain(5, 1, 10_000))
+    quick = kseg(["query", "--quick", "SELECT count(*) n FROM a", "-o", "csv"], tmp_path)
+    assert (quick.status, quick.stdout) == (1, b"n\n3\n")
+    assert b"missing: offsets 2 to 4" in quick.stderr
+
+
+@pytest.mark.parametrize(
+    ("sql", "note"),
+    [
+        ("SELECT count(*) n FROM a WHERE key IS NOT NULL", b"--quick has no effect on a: the query needs key\n"),
+        ("SELECT count(*) n FROM a", b"--quick has no effect from position 0 on: headers don't tell the offsets of"),
+    ],
+)
+def test_quick_query_says_why_it_reads_records(sql: str, note: bytes, tmp_path: Path) -> None:
+    write(tmp_path / "a-0", plain(0, 2), compacted(2, [0, 2], 2))
+    quick = kseg(["query", "--quick", sql, "-o", "csv"], tmp_path)
+    assert (quick.status, quick.stdout) == (0, b"n\n4\n")
+    assert note in quick.stderr
+
+
+def test_quick_query_of_batches_does_not_know_whether_they_are_valid(tmp_path: Path) -> None:
+    write(tmp_path / "a-0", plain(0, 2), plain(2, 3, 10_000))
+    sql = "SELECT sum(count) n, max(isValid) valid FROM batches"
+    assert run_query(tmp_path, "--quick", sql) == [{"n": 5, "valid": None}]
+    assert run_query(tmp_path, sql) == [{"n": 5, "valid": True}]

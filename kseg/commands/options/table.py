@@ -413,6 +413,7 @@ BEHAVIOUR = (
     Option("--deep", "ls", "Read all batch headers: records, ratios, producers, transactions.", bool),
     Option("--quick", "doctor", "Read only file names, small files and the ends of logs.", bool),
     Option("--quick", "report", "Read only file names, indexes and batch headers.", bool),
+    Option("--quick", "query", "Don't check CRCs where batch headers suffice.", bool),
     Option("--cluster", "verify", "Check that PATHS contain a copy of every partition in the cluster.", bool),
     Option("--deep-iteration", "dump", "Print records, compressed ones too, with --like.", bool),
     Option("--verify-index-only", "dump", "Only check indexes against their logs.", bool),

@@ -1,6 +1,6 @@
 """Offsets of records from the headers of their batches: bodies are neither decompressed nor read."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import cache
 from itertools import chain
 from typing import NamedTuple
@@ -9,12 +9,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kseg import kernel
+from kseg.arrow import repeated_int32, repeated_text
 from kseg.codecs.limits import LARGEST_RATIO, LARGEST_RATIO_FREE
-from kseg.index.header_scan import end_of, events, header_of
+from kseg.index.header_scan import end_of, events, header_of, header_runs
 from kseg.kernel.fold_contract import Event
 from kseg.reading.blocks import Damage
 from kseg.reading.bodies import Slice, with_bodies
-from kseg.reading.log_file import Run
+from kseg.reading.log_file import LogFile, Run
 
 OFFSET_COLUMNS = ("topic", "partition", "offset")
 """Columns for which headers suffice."""
@@ -53,6 +54,31 @@ def with_needed_bodies(
         yield found
 
 
+def unchecked_runs(log_file: LogFile, start: int, is_wanted: Callable[[Run], bool]) -> Iterator[Run | Damage]:
+    """Yield runs of which only headers were read, CRCs unchecked; their headers suffice.
+
+    Where a run isn't wanted as a whole, checked runs take its place. From the first run on whose headers don't suffice,
+    all runs are checked.
+    """
+    position = start
+    while position < log_file.size:
+        suffices, end = True, position
+        for item in header_runs(log_file, position):
+            if isinstance(item, Run):
+                suffices = header_offsets(item) is not None
+                if not suffices or not is_wanted(item):
+                    end = end_of(item)
+                    break
+            yield item
+            position = end_of(item)
+        for item in log_file.runs(position):
+            yield item
+            position = end_of(item)
+            suffices = suffices and (isinstance(item, Damage) or header_offsets(item) is not None)
+            if suffices and position >= end:
+                break
+
+
 def header_offsets(run: Run) -> HeaderOffsets | None:
     """Return the offsets of a run's records, or None if its headers don't suffice.
 
@@ -83,11 +109,15 @@ def _may_have(count: int, run: Run) -> bool:
 
 
 class OffsetBatches:
-    """Record batches of a partition's offsets, with OFFSET_COLUMNS: small ones at first, then large ones."""
+    """Record batches of a partition's offsets: small ones at first, then large ones.
 
-    def __init__(self, topic: str, partition: int | None) -> None:
-        self._place = pa.scalar(topic, pa.string()), pa.scalar(partition, pa.int32())
-        self._places = [pa.repeat(each, 0) for each in self._place]
+    columns: the wanted ones of OFFSET_COLUMNS.
+    """
+
+    def __init__(self, topic: str, partition: int | None, columns: Collection[str]) -> None:
+        self._topic, self._partition = topic, partition
+        self._columns = [name for name in OFFSET_COLUMNS if name in columns]
+        self._places: dict[str, pa.Array] = {}
         self._waiting = range(0)
         self._wanted = 1
 
@@ -112,11 +142,18 @@ class OffsetBatches:
         self._waiting = range(0)
 
     def _batch(self, offsets: range) -> pa.RecordBatch:
+        return pa.RecordBatch.from_arrays([self._column(name, offsets) for name in self._columns], self._columns)
+
+    def _column(self, name: str, offsets: range) -> pa.Array:
         count = len(offsets)
-        if count > len(self._places[0]):
-            self._places = [pa.repeat(each, count) for each in self._place]
-        places = [each[:count] for each in self._places]
-        return pa.RecordBatch.from_arrays([*places, pc.add(_numbers()[:count], offsets.start)], OFFSET_COLUMNS)
+        if name == "offset":
+            return pc.add(_numbers()[:count], offsets.start)
+        if name not in self._places or len(self._places[name]) < count:
+            is_topic = name == "topic"
+            self._places[name] = (
+                repeated_text(self._topic, count) if is_topic else repeated_int32(self._partition, count)
+            )
+        return self._places[name][:count]
 
 
 @cache

@@ -19,12 +19,14 @@ from kseg.export.results import LostOffsets, Result, Tally
 from kseg.export.settings import Mode, OffsetRange
 from kseg.findings.kinds import id_of_damage, status_of
 from kseg.formats.codes import DamageKind
+from kseg.index.header_scan import header_of
 from kseg.kernel.contract import LEAST, MOST, ROW, START, VALID
 from kseg.kernel.entry_points import Columns
 from kseg.log.partition import was_closed
 from kseg.reading.batch import BatchHeader, parse_header
 from kseg.reading.blocks import Damage
 from kseg.reading.bodies import Slice
+from kseg.reading.log_file import Run
 from kseg.system.placed_path import StrPath, as_path
 
 
@@ -370,12 +372,17 @@ class Accounts:
         self._pass_whole(piece, first, last, count)
         return True
 
+    def takes_whole(self, run: Run) -> bool:
+        """Return True if all offsets of the batches of a run are wanted, and none is below preceding ones."""
+        first, last = header_of(run, 0), header_of(run, run.row_count - 1)
+        return first.first_offset >= max(self._next, self.first) and last.last_offset < self.end
+
     def add_offsets(self, found: HeaderOffsets) -> bool:
         """Add all records of a run; return False if some are unwanted, or below preceding ones."""
         piece = found.piece
-        first, last = _header(piece, piece.first), _header(piece, piece.last - 1)
-        if first.first_offset < max(self._next, self.first) or last.last_offset >= self.end:
+        if not self.takes_whole(piece.run):
             return False
+        first, last = _header(piece, piece.first), _header(piece, piece.last - 1)
         self._pass_whole(piece, first.first_offset, last, found.record_count + found.control_count)
         return True
 

@@ -1,6 +1,6 @@
 """A reader of a work order's records as Arrow batches, from ranges of bytes, with optional redaction."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
@@ -15,7 +15,7 @@ from kseg.cluster.joined_log import joined_at
 from kseg.errors import OpenError, plural
 from kseg.export.columns.header_maps import header_maps
 from kseg.export.plan import WorkOrder
-from kseg.export.read.header_offsets import HeaderOffsets, OffsetBatches, with_needed_bodies
+from kseg.export.read.header_offsets import HeaderOffsets, OffsetBatches, unchecked_runs, with_needed_bodies
 from kseg.export.read.offset_accounts import FOREVER, Accounts, EachOnce
 from kseg.export.read.ranges import RangeReader
 from kseg.export.results import SourceFile, Tally
@@ -35,6 +35,7 @@ from kseg.log.selected_records import RecordPicker
 from kseg.reading.batch import BatchHeader, parse_header
 from kseg.reading.blocks import Damage
 from kseg.reading.bodies import Slice, with_bodies
+from kseg.reading.log_file import LogFile, Run
 from kseg.redaction import Redaction
 from kseg.store import remote_files as remote
 from kseg.store.location import is_remote
@@ -82,7 +83,8 @@ class OrderReader:
 
     sources: the bytes that were read, for the manifest; tally: the accounts. Both are complete when `batches` has
     ended. Without checksums, sources have no CRC and reading is faster. contents: whether keys, values and headers are
-    wanted; unwanted ones are null. offsets_only: whether OFFSET_COLUMNS suffice; record batches may lack the others.
+    wanted; unwanted ones are null. of_headers: the wanted columns, if all are OFFSET_COLUMNS; record batches may lack
+    others. is_quick: whether CRCs stay unchecked where headers suffice for these.
     """
 
     def __init__(
@@ -92,11 +94,14 @@ class OrderReader:
         *,
         checksums: bool = True,
         contents: Contents = ALL_CONTENTS,
-        offsets_only: bool = False,
+        of_headers: Collection[str] | None = None,
+        is_quick: bool = False,
     ) -> None:
         self.order = order
         self._contents = contents
-        self._offsets = OffsetBatches(order.topic, order.partition) if offsets_only else None
+        self._offsets = None if of_headers is None else OffsetBatches(order.topic, order.partition, of_headers)
+        self._is_quick = is_quick and of_headers is not None
+        self._read_records_from: int | None = None
         self.options = options
         self._checksums = checksums
         self.sources: list[SourceFile] = []
@@ -153,6 +158,11 @@ class OrderReader:
         for counts in tally.decoded:
             if counts.undecoded:
                 yield f"{replica}: {counts.line()}"
+        if self._is_quick and self._read_records_from is not None:
+            yield (
+                f"{replica}: --quick has no effect from position {self._read_records_from} on: headers don't tell the"
+                " offsets of old formats, of compacted batches, and of aborted transactions"
+            )
         if tally.passed_over:
             yield f"{replica}: kseg skipped {plural(tally.passed_over, 'record')}: another record has the same offset"
 
@@ -187,11 +197,16 @@ class OrderReader:
             if self._accounts.is_done:
                 break
             self._accounts.begin_range(part.place, part.base_offset if part.start == 0 else None, part.read_to)
-            with RangeReader(part, self.options.max_decompressed, checksum=self._checksums) as reader:
+            read_runs = self._unchecked_runs if self._is_quick and self._headers_suffice else LogFile.runs
+            limit = self.options.max_decompressed
+            with RangeReader(part, limit, checksum=self._checksums, read_runs=read_runs) as reader:
                 self._reading = reader
                 yield from self._of_range(number, reader)
             self._reading = None
             self._finished += reader.end - reader.start
+
+    def _unchecked_runs(self, log_file: LogFile, start: int) -> Iterator[Run | Damage]:
+        return unchecked_runs(log_file, start, self._accounts.takes_whole)
 
     def _of_range(self, number: int, reader: RangeReader) -> Iterator[pa.RecordBatch]:
         order = self.order
@@ -247,6 +262,8 @@ class OrderReader:
 
     def _of_item(self, item: HeaderOffsets | Slice, origin: Origin) -> Iterator[pa.RecordBatch]:
         if isinstance(item, Slice):
+            if self._read_records_from is None:
+                self._read_records_from = item.run.position + item.run.rows[item.first * ROW + START]
             yield from self._of_slice(item, origin)
             return
         for piece in with_bodies(iter([item.piece.run]), 0, self.options.max_decompressed):

@@ -53,18 +53,25 @@ AddBodies = Callable[[Iterator[Run | Damage], int, int], Iterator[HeaderOffsets 
 """Function from runs and damages, their size and the limit of a body to the same with bodies, as far as needed."""
 
 
+ReadRuns = Callable[[LogFile, int], Iterator[Run | Damage]]
+"""Function that reads a log from a batch's position on."""
+
+
 class RangeReader:
     """A context manager that reads one range; of a remote file, only the range is copied to this machine.
 
     end: the position where reading ended. crc: CRC-32C of the bytes from `start` to there; None after damage, or if no
-    checksum is wanted.
+    checksum is wanted. read_runs: reads the log.
     """
 
-    def __init__(self, part: ByteRange, max_decompressed: int, *, checksum: bool = True) -> None:
+    def __init__(
+        self, part: ByteRange, max_decompressed: int, *, checksum: bool = True, read_runs: ReadRuns = LogFile.runs
+    ) -> None:
         self.part = part
         self.start = self.end = part.start
         self.crc: int | None = 0 if checksum else None
         self._max_decompressed = max_decompressed
+        self._read_runs = read_runs
         self._clean_up = ExitStack()
         self._scratch: Path | None = None
         self._copied = (0, 0)
@@ -87,7 +94,7 @@ class RangeReader:
             return
         with self.open(self.end, end, end) as log_file:
             is_cut = log_file.file_size > end
-            runs = self._up_to(end, log_file.runs(self.end), is_cut=is_cut)
+            runs = self._up_to(end, self._read_runs(log_file, self.end), is_cut=is_cut)
             yield from add_bodies(runs, end - self.end, self._max_decompressed)
         if self.end < end and is_cut:
             # A batch that crosses the end, or can't be read up to it, is read again with all following bytes visible.

@@ -28,6 +28,8 @@ COMMANDS = (
     *("restore", "carve", "export"),
 )
 """Commands that must start in each installation."""
+EXTRAS = "arrow,sql"
+"""The extras that pip installs for the tasks."""
 PARTITION = "logs/4.3.1/append-zstd-0"
 INSIDE = 'mount -t proc proc "$0/proc" && ip link set lo up && exec chroot "$0" /usr/bin/env -i --chdir=/golden "$@"'
 """A script: its arguments are the root, the environment and the command."""
@@ -133,13 +135,13 @@ def _try_by_pip(suite: str, release: Path, pattern: str, kernel: str) -> None:
     (wheel,) = release.glob("*.whl")
     download = [sys.executable, "-m", "pip", "download", "-q", "-d", str(system.root / "packages"), "--python-version"]
     platforms = [f"--platform=manylinux{tag}_x86_64" for tag in ("2014", "_2_17", "_2_27", "_2_28", "_2_31", "_2_34")]
-    libraries = [f"{wheel}[arrow]", "setuptools>=77", "Cython>=3.3"]
+    libraries = [f"{wheel}[{EXTRAS}]", "setuptools>=77", "Cython>=3.3"]
     run([*download, version, "--only-binary", ":all:", *platforms, *libraries])
     (given,) = [path.name for path in release.glob(pattern)]
     (system.root / "packages" / wheel.name).unlink()
     system.must("python3", "-m", "venv", "/opt/kseg")
     pip = ["/opt/kseg/bin/python", "-m", "pip", "install", "--no-index", "--find-links", "/packages"]
-    system.must(*pip, f"/release/{given}[arrow]")
+    system.must(*pip, f"/release/{given}[{EXTRAS}]")
     system.must("ln", "-s", "/opt/kseg/bin/kseg", "/usr/local/bin/kseg")
     system.check_kseg(kernel)
 

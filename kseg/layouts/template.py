@@ -216,17 +216,17 @@ def compile_endings(start: str, ends: Iterable[str]) -> tuple[Template, ...]:
     """Return the lines that begin with `start`, each with another end, as compile_template does one by one."""
     compiler = _Compiler(FIELDS)
     compiler.take_all(start)
-    return tuple(_with_end(compiler, end) for end in ends)
+    return tuple(_finish(compiler, end) for end in ends)
 
 
-def _with_end(compiler: "_Compiler", end: str) -> Template:
+def _finish(compiler: "_Compiler", end: str) -> Template:
     compiler = compiler.copy()
     compiler.take_all(end)
     return compiler.template()
 
 
 def _compile(text: str, fields: Mapping[str, LineField]) -> Template:
-    return _with_end(_Compiler(fields), text)
+    return _finish(_Compiler(fields), text)
 
 
 def fill(template: Template, marker: str, text: str) -> Template:

@@ -101,8 +101,8 @@ BASES: dict[str, tuple[str, ...]] = {
 }
 """Arguments with which a command does little, if it needs others than a partition."""
 
-REFUSED = {"browse", "plan-move"}
-"""Commands that need a terminal, or all disks of a broker."""
+REFUSED = {"browse", "plan-move", "spark-export"}
+"""Commands that need a terminal, all disks of a broker, or Spark."""
 
 
 def base_of(command: str) -> list[str]:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from kseg.errors import KsegError, OpenError
-from kseg.system.shared_work import WORTH_PROCESSES, OnRead, shared_work
+from kseg.system.shared_work import WORTH_PROCESSES, OnRead, shared_work, shared_writing
 from tests import golden
 from tests.run import kseg
 
@@ -212,3 +212,35 @@ def test_a_run_ends_where_no_more_processes_can_be_started(most: int, monkeypatc
             ):
                 next(results)
     assert not active_children()
+
+
+# --- written bytes ---------------------------------------------------------------------------------------------------
+
+
+def writes_lines(item: int, _: OnRead, write: Callable[[memoryview], None]) -> Iterator[int]:
+    write(memoryview(b"first\n"))
+    yield item
+    write(memoryview(b"%d\n" % item * 100_000))
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_written_bytes_come_in_order_among_the_results(count: int) -> None:
+    with shared_writing(writes_lines, range(40), costly, count) as results:
+        found = [(item, bytes(each) if isinstance(each, memoryview) else each) for item, each in results]
+    for item in range(40):
+        own = [each for number, each in found if number == item]
+        assert own[:2] == [b"first\n", item]
+        assert b"".join(each for each in own[2:] if isinstance(each, bytes)) == b"%d\n" % item * 100_000
+    assert [item for item, _ in found] == sorted(item for item, _ in found)
+
+
+def test_a_run_can_be_left_while_processes_wait_for_space() -> None:
+    with shared_writing(writes_without_end, range(2), costly, 2) as results:
+        assert next(results)[0] == 0
+    assert not active_children()
+
+
+def writes_without_end(_: int, __: OnRead, write: Callable[[memoryview], None]) -> Iterator[int]:
+    while True:
+        write(memoryview(bytes(1 << 20)))
+        yield 0

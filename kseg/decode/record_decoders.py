@@ -63,12 +63,21 @@ class Decoding(NamedTuple):
     keeps_raw: bool
 
 
-class RecordDecoder:
-    """Provides record texts for the kernel and counts decoding failures.
+class DecoderCounts(NamedTuple):
+    """Counts of a decoder: undecodable records, and records that are newer than kseg; offset and reason of the first.
 
-    failed: the number of undecodable records; first_failure: offset and reason of the first. has_failed: whether
-    Kafka's own tool would have failed at one.
+    has_failed: whether Kafka's own tool would have failed at one.
     """
+
+    failed: int = 0
+    first_failure: tuple[int, str] | None = None
+    has_failed: bool = False
+    newer: int = 0
+    first_newer: tuple[int, str] | None = None
+
+
+class RecordDecoder:
+    """Provides record texts for the kernel and counts decoding failures, as in DecoderCounts."""
 
     def __init__(self, read: ReadRecord, *, keeps_raw: bool) -> None:
         """Take the function that reads records.
@@ -79,11 +88,7 @@ class RecordDecoder:
         """
         self._read = read
         self._keeps_raw = keeps_raw
-        self.failed = 0
-        self.first_failure: tuple[int, str] | None = None
-        self.has_failed = False
-        self.newer = 0
-        self.first_newer: tuple[int, str] | None = None
+        self.failed, self.first_failure, self.has_failed, self.newer, self.first_newer = DecoderCounts()
 
     def __call__(
         self, key: bytes | None, value: bytes | None, offset: int, headers: "Headers"
@@ -105,6 +110,20 @@ class RecordDecoder:
         shown_key = key if texts.key is None else texts.key
         shown_value = value if texts.value is None else texts.value
         return shown_key, shown_value, texts.key, texts.value, _encode(texts.key_error), _encode(value_error)
+
+    def take_counts(self) -> DecoderCounts:
+        """Return the counts, and reset them."""
+        counts = DecoderCounts(self.failed, self.first_failure, self.has_failed, self.newer, self.first_newer)
+        self.failed, self.first_failure, self.has_failed, self.newer, self.first_newer = DecoderCounts()
+        return counts
+
+    def add_counts(self, counts: DecoderCounts) -> None:
+        """Add the counts of the following records, which another process decoded."""
+        self.failed += counts.failed
+        self.first_failure = self.first_failure or counts.first_failure
+        self.has_failed |= counts.has_failed
+        self.newer += counts.newer
+        self.first_newer = self.first_newer or counts.first_newer
 
     def summary_lines(self, path: str | PathLike[str]) -> "Iterator[str]":
         """Yield lines about decoding failures and about data that is newer than this version of kseg."""

@@ -94,6 +94,15 @@ class InternalDecoder:
             self.failures.append((offset, error.message))
             return key, value
 
+    def take_counts(self) -> list[tuple[int, str]]:
+        """Return the failures, and forget them."""
+        failures, self.failures = self.failures, []
+        return failures
+
+    def add_counts(self, failures: list[tuple[int, str]]) -> None:
+        """Add the failures at the following records, which another process decoded."""
+        self.failures += failures
+
 
 def control_json(key: bytes, value: bytes | None) -> bytes | None:
     """Return the JSON of a control record that isn't a transaction marker, or None if it is unreadable."""

@@ -1,7 +1,8 @@
 """Prints files of all kinds: plans them, and has one form print each, in order."""
 
+import os
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -15,10 +16,13 @@ from kseg.formats.file_names import LOG_KINDS, FileKind, parse_file_name
 from kseg.layouts import template as layout
 from kseg.output.progress import Talk
 from kseg.output.streams import flush_stdout, write_stdout
-from kseg.system.placed_path import StrPath, as_path
+from kseg.system.placed_path import PlacedPath, StrPath, as_path
+from kseg.system.shared_work import WORTH_PROCESSES, useful_processes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
+
+    from kseg.dump.log_parts import PartedLogs
 
 REPORTED_LINES = 20
 """Most lines of each file's report without --like; with it all lines are printed, like that release's."""
@@ -156,13 +160,43 @@ def _print_directories(plan: DumpPlan, form: Form, refuse: Callable[[OpenError],
     """Print the files of all directories, and return the log readers to which the selection was applied."""
     left = form.options.selection.limit
     readers: list[DirectoryReader] = []
-    for each in plan.directories:
-        reader = DirectoryReader(each, form.printing)
-        reader.left = left
-        if _print_directory(each, reader, form, refuse):
-            readers.append(reader)
-        left = reader.left
+    with _parts_of_logs(plan, form) as parts:
+        for each in plan.directories:
+            reader = DirectoryReader(each, form.printing, parts=parts)
+            reader.left = left
+            if _print_directory(each, reader, form, refuse):
+                readers.append(reader)
+            left = reader.left
     return readers
+
+
+def _parts_of_logs(plan: DumpPlan, form: Form) -> "AbstractContextManager[PartedLogs | None]":
+    """Have processes render the logs, if they can: complete local logs, whose rendered text is the output."""
+    options = form.options
+    if options.processes == 1 or not form.prints_unchanged or not options.may_share_work:
+        return nullcontext()
+    logs = [*_sized_logs(plan, options)]
+    if options.processes is None and sum(size for _, size in logs) < WORTH_PROCESSES:
+        return nullcontext()  # before anything is imported
+    from kseg.dump.log_parts import parted_logs, parts_of
+    from kseg.system.processes import can_fork
+
+    parted = parts_of(logs)
+    count = useful_processes([part.cost for parts in parted for part in parts], options.processes)
+    return parted_logs(parted, form, count) if count > 1 and can_fork() else nullcontext()
+
+
+def _sized_logs(plan: DumpPlan, options: DumpOptions) -> "Iterator[tuple[StrPath, int]]":
+    """Yield the printed logs, with their sizes: not those in stores, nor those that are joined from several copies."""
+    for directory in plan.directories:
+        for path in directory.files if directory.copies is None else ():
+            if isinstance(path, PlacedPath) or kind_to_dump(path, options.like) not in LOG_KINDS:
+                continue
+            try:
+                size = os.stat(path).st_size  # noqa: PTH116  quicker
+            except OSError:
+                continue  # reported when it is opened
+            yield path, size if options.max_bytes is None else min(size, options.max_bytes)
 
 
 def _print_directory(

@@ -198,10 +198,12 @@ class LogRendering(NamedTuple):
 class Form:
     """A form of output, which prints logs and other files.
 
-    tells_damages_later: damages are lines for stderr; otherwise they are printed in their place.
+    tells_damages_later: damages are lines for stderr; otherwise they are printed in their place. prints_unchanged: the
+    rendered text of complete logs is the output; otherwise this process makes rows of it.
     """
 
     tells_damages_later = True
+    prints_unchanged = True
 
     def __init__(self, printing: Printing) -> None:
         self.printing = printing

@@ -30,6 +30,8 @@ _OFFSET = re.compile(rb'\{"offset":(-?[0-9]+)')
 class KcatForm(Form):
     """A shell script that sends the records to a cluster with kcat."""
 
+    prints_unchanged = False
+
     def __init__(self, printing: Printing) -> None:
         super().__init__(printing)
         self._script: KcatScript | None = None

@@ -93,7 +93,8 @@ class LogSummary(NamedTuple):
 class Rendering(NamedTuple):
     """Settings of the kernel's renderer: its program, decoders, rule for gaps in offsets, and walk of the file.
 
-    redaction: of headers; the decoder redacts keys and values.
+    redaction: of headers; the decoder redacts keys and values. is_continued: `last_offset` is the one before a part
+    of a file that begins inside it. in_threads: whether bodies may be decompressed in threads.
     """
 
     program: Program
@@ -105,6 +106,8 @@ class Rendering(NamedTuple):
     as_kafka: bool = False
     record_filter: "RecordFilter | None" = None
     redaction: "Redaction | None" = None
+    is_continued: bool = False
+    in_threads: bool = True
 
     @property
     def is_deep(self) -> bool:
@@ -114,7 +117,7 @@ class Rendering(NamedTuple):
     def renderer(self, output: "Output", base_offset: int | None = None) -> "Renderer":
         """Return the renderer of a file; `base_offset` is the lowest offset that it should hold."""
         last_offset = self.last_offset
-        if self.gap_rule is GapRule.FALLS and base_offset is not None:
+        if self.gap_rule is GapRule.FALLS and base_offset is not None and not self.is_continued:
             last_offset = base_offset - 1
         return kernel.load().Renderer(
             self.program,
@@ -155,7 +158,8 @@ class RenderedLog:
             source: the parts to print; None for the complete log.
             show_progress: called with the file's name, bytes read, and total bytes.
         """
-        self._log_file, self._items, self._show_progress = log_file, _items(log_file, rendering, source), show_progress
+        self._log_file, self._show_progress = log_file, show_progress
+        self._items = rendered_items(log_file, rendering, source)
         self._is_deep = rendering.is_deep
         self._renderer = rendering.renderer(output, None if log_file.is_joined else log_file.base_offset)
         self._batches = 0
@@ -171,7 +175,7 @@ class RenderedLog:
                 self._batches += item.last - item.first
                 if self._show_progress is not None:
                     self._show_progress(self._log_file.path.name, item.run.position, self._log_file.size)
-            for damage in _render(self._renderer, self._log_file, item):
+            for damage in render_item(self._renderer, self._log_file, item):
                 if not _is_cut_by_limit(damage, self._log_file):
                     self._damages.append(damage)
                     if isinstance(item, Slice) and damage.kind is DamageKind.BAD_CRC:
@@ -205,20 +209,27 @@ def _is_cut_by_limit(damage: Damage, log_file: LogFile) -> bool:
     return damage.size > 0 and damage.position + damage.size == log_file.size < log_file.file_size
 
 
-def _items(log_file: LogFile, rendering: Rendering, source: Iterator[Run | Damage] | None) -> Iterator[Slice | Damage]:
-    runs = source
-    if runs is None:
-        runs = log_file.runs_as_kafka() if rendering.as_kafka else log_file.runs()
-    if rendering.is_deep and rendering.redaction is not None:
+def walk_log(log_file: LogFile, rendering: Rendering, start: int = 0) -> Iterator[Run | Damage]:
+    """Yield the runs and damages of a log from a batch's position on, as the rendering reads them."""
+    return log_file.runs_as_kafka(start) if rendering.as_kafka else log_file.runs(start)
+
+
+def rendered_items(
+    log_file: LogFile, rendering: Rendering, source: Iterator[Run | Damage] | None
+) -> Iterator[Slice | Damage]:
+    """Yield the items of a source, or of the complete log, with decompressed bodies if records are read."""
+    runs = walk_log(log_file, rendering) if source is None else source
+    if rendering.is_deep:
+        slices = with_bodies(runs, log_file.stored_size, rendering.limit, in_threads=rendering.in_threads)
+        if rendering.redaction is None:
+            return slices
         from kseg.dump.checked_batches import redacted_slices
 
-        return redacted_slices(with_bodies(runs, log_file.stored_size, rendering.limit), rendering.redaction)
-    if rendering.is_deep:
-        return with_bodies(runs, log_file.stored_size, rendering.limit)
+        return redacted_slices(slices, rendering.redaction)
     return (Slice(item, 0, item.row_count, None) if isinstance(item, Run) else item for item in runs)
 
 
-def _render(renderer: "Renderer", log_file: LogFile, piece: Slice | Damage) -> Iterator[Damage]:
+def render_item(renderer: "Renderer", log_file: LogFile, piece: Slice | Damage) -> Iterator[Damage]:
     """Render a slice; yield each damage after the data before it, including its batch, is printed."""
     if isinstance(piece, Damage):
         yield piece

@@ -39,7 +39,8 @@ class DumpOptions(NamedTuple):
     records before they are printed. `csv`: the style of CSV. `wide`: nothing in a table is cut. `zone` is the zone of
     times in ISO 8601. `choice`: the partitions whose files are printed. `is_merged`: records of all logs by timestamp.
     `has_summary`: whether JSON ends with a summary of the file. `all_replicas`: each copy of a partition is printed.
-    `is_verbose`: for each partition, the used copy is reported.
+    `is_verbose`: for each partition, the used copy is reported. `processes`: the number of processes, None for the most
+    useful one.
     """
 
     like: Release | None = None
@@ -76,6 +77,13 @@ class DumpOptions(NamedTuple):
     has_summary: bool = True
     all_replicas: bool = False
     is_verbose: bool = False
+    processes: int | None = 1
+
+    @property
+    def may_share_work(self) -> bool:
+        """True if processes may render the logs: records depend on no earlier ones, nor on a user's own code."""
+        has_own_code = any(":" in (name or "") for name in (self.key_decoder, self.value_decoder))
+        return self.selection.is_everything and not has_own_code
 
     @property
     def is_of_records(self) -> bool:

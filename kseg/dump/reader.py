@@ -13,6 +13,7 @@ from kseg.system.placed_path import StrPath, as_path
 
 if TYPE_CHECKING:
     from kseg.dump.forms import Printing
+    from kseg.dump.log_parts import PartedLog, PartedLogs
     from kseg.dump.plan import DumpedDirectory
     from kseg.kernel.entry_points import Output
     from kseg.log.selector import Selector
@@ -35,8 +36,9 @@ class DirectoryReader:
         printing: "Printing",
         *,
         buffer_size: int = BUFFER_SIZE,
+        parts: "PartedLogs | None" = None,
     ) -> None:
-        """Take the directory, without reading."""
+        """Take the directory, without reading. parts: of the logs that processes render."""
         self.directory = directory
         self.left = printing.options.selection.limit
         self.end = 0
@@ -46,6 +48,7 @@ class DirectoryReader:
         self._options, self._problems = printing.options, printing.problems
         self._show_progress = printing.show_progress
         self._buffer_size = buffer_size
+        self._parts = parts
         self._start: int | None = None
         self._skip = 0
         self._selector: Selector | None = None
@@ -89,7 +92,9 @@ class DirectoryReader:
         self._start = position
 
     @contextmanager
-    def open_rendered(self, path: StrPath, rendering: Rendering, output: "Output") -> Iterator[RenderedLog]:
+    def open_rendered(
+        self, path: StrPath, rendering: Rendering, output: "Output"
+    ) -> "Iterator[RenderedLog | PartedLog]":
         """Open a log to print its selected part, for `with`. Raises OpenError if it can't be opened.
 
         Args:
@@ -98,7 +103,11 @@ class DirectoryReader:
             output: the destination.
         """
         rendering = rendering._replace(redaction=self._options.redaction)
+        number = None if self._parts is None else self._parts.begin(path)
         with self._open(path) as log_file:
+            if self._parts is not None and number is not None:
+                yield self._parts.open_log(number, log_file, rendering, output)
+                return
             source: Iterator[Run | Damage] | None = None
             if not self._options.selection.is_everything:
                 rendering, source = self._narrow(log_file, rendering)
@@ -150,7 +159,7 @@ class DirectoryReader:
                 continue
             first = min(self._skip, item.row_count)
             self._skip -= first
-            run = _rows_from(item, first) if first else item
+            run = item.rest(first) if first else item
             if self.left is not None:
                 run = run._replace(row_count=min(run.row_count, self.left))
                 self.left -= run.row_count
@@ -172,12 +181,6 @@ class DirectoryReader:
             return count_selected(selector, log_file, start)
 
         return find_tail([as_path(path) for path in logs], count, selector, self._open, count_from)
-
-
-def _rows_from(run: Run, first: int) -> Run:
-    from kseg.kernel.contract import ROW
-
-    return run._replace(rows=run.rows[first * ROW :], row_count=run.row_count - first)
 
 
 def _may_hold(path: StrPath, selector: "Selector") -> bool:

@@ -156,6 +156,8 @@ class CsvForm(RecordForm):
 class CellsForm(RecordForm):
     """Rows of Python values: of records, which the kernel gives as JSON, and of entries."""
 
+    prints_unchanged = False
+
     def __init__(self, printing: Printing) -> None:
         super().__init__(printing)
         self._rows = new_output(WholeLines(LARGEST_LINE, self._add_record, self._leave_out).take)

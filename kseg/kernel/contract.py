@@ -233,6 +233,12 @@ class GapRule(IntEnum):
     FALLS = 3
     "All records, but only offsets that aren't above the preceding one are noted: compaction never writes them."
 
+    def is_gap(self, last_offset: int, offset: int) -> bool:
+        """Return True if the rule notes an offset after the preceding one."""
+        if self is GapRule.FALLS:
+            return offset <= last_offset
+        return self is not GapRule.NONE and (offset - last_offset) % 2**64 != 1  # as int64, which wraps around
+
 
 LEAST, MOST = -(2**63), 2**63 - 1
 """Bounds that exclude nothing."""

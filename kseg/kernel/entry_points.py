@@ -137,10 +137,12 @@ class Renderer(Protocol):
 
     records: number of printed records, including those that lines of batches count. is_full: the filter's limit is
     reached. problems: of batches whose records couldn't all be read; the reader of the list empties it. gaps: pairs of
-    offsets that follow one another in the file, and should not.
+    offsets that follow one another in the file, and should not. compared_offset: the one with which the rule for gaps
+    compares the next offset, None if it compares none.
     """
 
     is_full: bool
+    compared_offset: int | None
     records: int
     problems: list[RecordProblem]
     gaps: list[tuple[int, int]]

@@ -397,7 +397,7 @@ class Resync:
         content = self._log.first_content(position)
         if content == self._log.size:
             return Damage(DamageKind.ZERO_TAIL, position, self._log.size - position, "only zeros up to the end")
-        found = self._next_batch(max(position + 1, content - MAGIC_POSITION))
+        found = self.next_batch(max(position + 1, content - MAGIC_POSITION))
         claimed = claimed_size(buffer)
         left = self._log.size - position
         end = self._log.size if found is None else found
@@ -499,7 +499,7 @@ class Resync:
     def _holds_batches(self, position: int, claimed: int) -> bool:
         """Return True if intact batches end exactly at the claimed end of a batch, so that its length is wrong."""
         end = position + claimed
-        inner = self._next_batch(position + 1, end)
+        inner = self.next_batch(position + 1, end)
         while inner is not None and inner < end:
             size = size_field(self._log.read(inner, LOG_OVERHEAD)) + LOG_OVERHEAD
             if size < HEADER_WINDOW:  # not a batch: it would lead nowhere, or back
@@ -507,7 +507,7 @@ class Resync:
             inner += size
         return inner == end
 
-    def _next_batch(self, position: int, end: int | None = None) -> int | None:
+    def next_batch(self, position: int, end: int | None = None) -> int | None:
         """Return the position of the next intact batch that ends before `end`: a plausible header with a right CRC.
 
         For bytes made to be slow the searches stop when their common budget `_full_budget` is spent.

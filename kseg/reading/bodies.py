@@ -76,16 +76,19 @@ class BodyBounds:
         self._remaining_waste -= wasted
 
 
-def with_bodies(items: Iterator[Run | Damage], size: int, limit: int = DEFAULT_LIMIT) -> Iterator[Slice | Damage]:
+def with_bodies(
+    items: Iterator[Run | Damage], size: int, limit: int = DEFAULT_LIMIT, *, in_threads: bool = True
+) -> Iterator[Slice | Damage]:
     """Yield the items of `LogFile.runs` with compressed bodies decompressed.
 
     Args:
         items: runs and damages in file order.
         size: bytes of the file; small ones aren't worth threads.
         limit: the most bytes that a body may become.
+        in_threads: whether this process may use several processors.
     """
     bounds = BodyBounds(size, limit)
-    workers = 0 if size < WORTH_THREADS else _worker_count()
+    workers = _worker_count() if in_threads and size >= WORTH_THREADS else 0
     if workers == 0:
         for item in items:
             for piece in _pieces(item):

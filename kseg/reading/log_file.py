@@ -66,6 +66,17 @@ class Run(NamedTuple):
     row_count: int
     codecs: int
 
+    def rest(self, first: int) -> "Run":
+        """Return the run without its first rows."""
+        return self._replace(rows=self.rows[first * ROW :], row_count=self.row_count - first)
+
+
+class Ring(NamedTuple):
+    """Buffers and tables that one walk after another uses, of one file or of several: new memory takes time."""
+
+    buffers: list[bytearray]
+    tables: list[Rows]
+
 
 T = TypeVar("T")
 _ReadOn = Callable[[int, memoryview, Stop], tuple[Run | Damage, int]]
@@ -87,6 +98,7 @@ class LogFile:
         *,
         keep_cache: bool = True,
         buffer_size: int = BUFFER_SIZE,
+        ring: Ring | None = None,
     ) -> None:
         """Open the file.
 
@@ -95,11 +107,12 @@ class LogFile:
             limit: read only batches that are completely in the first `limit` bytes.
             keep_cache: keep the read bytes in the page cache; else the cache is left unchanged.
             buffer_size: bytes that are read at once, unless a batch is larger; RING_SIZE buffers are kept.
+            ring: buffers of this size for all walks, one at a time; None for new ones in each walk.
 
         Raises:
             OpenError: if the file can't be opened.
         """
-        self._buffer_size = buffer_size
+        self._buffer_size, self._ring = buffer_size, ring
         self._take(path, open_ranged(path), limit, keep_cache=keep_cache)
 
     @classmethod
@@ -123,7 +136,7 @@ class LogFile:
             if not isinstance(cause, OSError) or isinstance(cause, FileNotFoundError):
                 raise
             unreadable = cls.__new__(cls)
-            unreadable._buffer_size = buffer_size
+            unreadable._buffer_size, unreadable._ring = buffer_size, None
             unreadable._take(path, OpenedFile(-1, size), limit, keep_cache=True, failure=error.message)
             return unreadable
 
@@ -392,11 +405,15 @@ class LogFile:
         )
 
     def _spaces(self) -> Iterator[bytearray]:
-        return _in_turn(lambda: bytearray(min(self._buffer_size, self.size)))
+        if self._ring is not None:
+            return _in_turn(self._ring.buffers, lambda: bytearray(self._buffer_size))
+        return _in_turn([], lambda: bytearray(min(self._buffer_size, self.size)))
 
     def _tables(self) -> Iterator[Rows]:
         capacity = max(ROWS_CAPACITY * self._buffer_size // BUFFER_SIZE, 1)  # making large tables takes time
-        return _in_turn(lambda: new_rows(min(capacity, self.size // HEADER_WINDOW + 1)))
+        if self._ring is not None:
+            return _in_turn(self._ring.tables, lambda: new_rows(capacity))
+        return _in_turn([], lambda: new_rows(min(capacity, self.size // HEADER_WINDOW + 1)))
 
     def _fill(self, position: int, size: int, spaces: Iterator[bytearray] | None = None) -> memoryview:
         """Return bytes of the file, in the next space of the ring if they fit into one, else in a new buffer."""
@@ -415,6 +432,10 @@ class LogFile:
     def crc_damage(self, position: int, size: int) -> Damage:
         """Return the damage of a batch that a run holds with VALID 0; its bytes are the batch's."""
         return self._resync.crc_damage(position, size)
+
+    def next_batch(self, position: int, end: int) -> int | None:
+        """Return the position of the next intact batch that ends before `end`; None if there is none."""
+        return self._resync.next_batch(position, end)
 
     def may_be_batch(self, position: int, size: int) -> bool:
         """Return True if a plausible header is worth the CRC of many bytes: a message's key and value must fill it."""
@@ -459,11 +480,10 @@ class LogFile:
         return self._fill(position, min(BUFFER_SIZE, end - position))
 
 
-def _in_turn(make: Callable[[], T]) -> Iterator[T]:
+def _in_turn(made: list[T], make: Callable[[], T]) -> Iterator[T]:
     """Yield RING_SIZE objects in turn, over and over, each made on first use."""
-    made: list[T] = []
-    while len(made) < RING_SIZE:
-        made.append(make())
-        yield made[-1]
     while True:
-        yield from made
+        for number in range(RING_SIZE):
+            if number == len(made):
+                made.append(make())
+            yield made[number]

@@ -7,10 +7,10 @@ import os
 import pickle
 import signal
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from multiprocessing import get_context, parent_process, resource_tracker
+from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from threading import Thread
@@ -21,6 +21,7 @@ from typing import Any, Generic, Literal, NamedTuple, TypeVar
 from kseg.errors import KsegError
 from kseg.system.new_directory import remove_dead
 from kseg.system.safe_path import SafeChildren
+from kseg.system.shared_space import SLOT_SIZE, SharedPiece, SharedSpace
 from kseg.system.signals import ENDING, Uninterrupted
 
 MOST_HELD = 8 << 20
@@ -31,11 +32,24 @@ _REPORT_SECONDS = 0.1
 _REPORT_SIZE = 64 << 10
 """The time and the size of results after which a process reports; it also does at the end of a turn."""
 
+_PIECES_OF_ONE = 8
+"""The most pieces of shared memory in a report."""
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 OnRead = Callable[[int], None]
-Work = Callable[[Any, OnRead], Iterable[Any]]
-Workers = dict[Connection, BaseProcess]
+Write = Callable[[memoryview], None]
+Work = Callable[..., Iterable[Any]]
+
+
+class _Worker(NamedTuple):
+    """A process, and the space for the bytes that it writes, if its work writes any."""
+
+    process: BaseProcess
+    space: SharedSpace | None
+
+
+Workers = dict[Connection, _Worker]
 
 
 class _Report(NamedTuple):
@@ -55,9 +69,19 @@ class _Turn(Generic[Item]):
     """Items that a process was given together, and its results that weren't taken yet."""
 
     items: tuple[Item, ...]
+    space: SharedSpace | None = None
     results: deque[bytes] = field(default_factory=deque)
     is_over: bool = False
     error: Exception | None = None
+
+    def take(self, result: bytes) -> Iterator[tuple[Item, Any]]:
+        """Yield a result with its item; written bytes, until the next step frees their space."""
+        number, content = _unpickle(result)
+        if self.space is None or not isinstance(content, SharedPiece):
+            yield self.items[number], content
+            return
+        yield self.items[number], self.space.contents(content)
+        self.space.free(content)
 
     def add(self, report: _Report) -> None:
         """Take the process's report."""
@@ -112,6 +136,30 @@ def results_in_turn(
             raise
 
 
+def writings_in_turn(
+    count: int,
+    work: Callable[[Item, OnRead, Write], Iterable[Result]],
+    bundles: Iterable[tuple[Item, ...]],
+    on_read: OnRead,
+) -> Generator[tuple[Item, Result | memoryview], None, None]:
+    """Yield the same as `results_in_turn`, and the bytes that `work` writes by its last argument, among its results.
+
+    The bytes are in shared memory, and valid until the next result is taken. A process waits as soon as it has written
+    SLOTS pieces that nobody has taken. It needs a system that can fork: see `can_fork`.
+    """
+    with _workers(count, work, "fork", writes=True) as workers:
+        try:
+            yield from _in_turn(workers, bundles, on_read)
+        except Exception:
+            _kill(workers)
+            raise
+
+
+def can_fork() -> bool:
+    """Return True if the system can fork processes."""
+    return hasattr(os, "fork")
+
+
 def _in_turn(workers: Workers, bundles: Iterable[tuple[Item, ...]], on_read: OnRead) -> Iterator[tuple[Item, Any]]:
     waiting = iter(bundles)
     idle = list(workers)
@@ -119,7 +167,7 @@ def _in_turn(workers: Workers, bundles: Iterable[tuple[Item, ...]], on_read: OnR
     turns: deque[_Turn[Item]] = deque()
     held = 0
     while True:
-        for ready, begun in _begin_turns(idle, waiting, _TURNS_OF_ONE * len(workers) - len(turns)):
+        for ready, begun in _begin_turns(workers, idle, waiting, _TURNS_OF_ONE * len(workers) - len(turns)):
             turns.append(begun)
             busy[ready] = begun
         if not turns:
@@ -128,8 +176,7 @@ def _in_turn(workers: Workers, bundles: Iterable[tuple[Item, ...]], on_read: OnR
         while turn.results:
             result = turn.results.popleft()
             held -= len(result)
-            number, content = _unpickle(result)
-            yield turn.items[number], content
+            yield from turn.take(result)
         if turn.error is not None:
             raise turn.error
         if turn.is_over:
@@ -148,14 +195,15 @@ def _in_turn(workers: Workers, bundles: Iterable[tuple[Item, ...]], on_read: OnR
 
 
 def _begin_turns(
-    idle: list[Connection], waiting: Iterator[tuple[Item, ...]], most: int
+    workers: Workers, idle: list[Connection], waiting: Iterator[tuple[Item, ...]], most: int
 ) -> Iterator[tuple[Connection, _Turn[Item]]]:
     """Start turns of idle processes, at most `most`; removes these processes from `idle`."""
     for _ in range(min(most, len(idle))):
         bundle = _begin(idle[-1], waiting)
         if bundle is None:
             return
-        yield idle.pop(), _Turn(bundle)
+        connection = idle.pop()
+        yield connection, _Turn(bundle, workers[connection].space)
 
 
 def _begin(connection: Connection, waiting: Iterator[Item]) -> Item | None:
@@ -189,16 +237,20 @@ def _killed_error() -> KsegError:
 
 
 @contextmanager
-def _workers(count: int, work: Work, start_method: Literal["fork", "spawn"]) -> Iterator[Workers]:
-    """Start processes that wait for orders; return the pipes to them."""
+def _workers(
+    count: int, work: Work, start_method: Literal["fork", "spawn"], *, writes: bool = False
+) -> Iterator[Workers]:
+    """Start processes that wait for orders; return the pipes to them. writes: whether their work writes bytes."""
     workers: Workers = {}
     try:
         with SafeChildren():
             if start_method == "spawn":
+                from multiprocessing import resource_tracker  # a forked process needs none
+
                 with _without_interrupt():  # otherwise it would start below, and let signals through from then on
                     resource_tracker.ensure_running()
             with _without_interrupt():
-                _start_some(workers, count, work, start_method)
+                _start_some(workers, count, work, start_method, writes=writes)
         try:
             yield workers
         except Exception:
@@ -212,17 +264,19 @@ def _workers(count: int, work: Work, start_method: Literal["fork", "spawn"]) -> 
 
 def _kill(workers: Workers) -> None:
     with Uninterrupted():
-        for process in workers.values():
-            process.kill()
+        for worker in workers.values():
+            worker.process.kill()
         _finish(workers)
         remove_dead()
 
 
-def _start_some(workers: Workers, count: int, work: Work, start_method: Literal["fork", "spawn"]) -> None:
+def _start_some(
+    workers: Workers, count: int, work: Work, start_method: Literal["fork", "spawn"], *, writes: bool
+) -> None:
     """Start up to `count` processes: systems limit their number. Raises KsegError if none can be started."""
     for _ in range(count):
         try:
-            _start(workers, work, start_method)
+            _start(workers, work, start_method, writes=writes)
         except OSError as error:
             if workers:
                 return
@@ -231,13 +285,14 @@ def _start_some(workers: Workers, count: int, work: Work, start_method: Literal[
             ) from error
 
 
-def _start(workers: Workers, work: Work, start_method: Literal["fork", "spawn"]) -> None:
-    context = get_context("fork") if start_method == "fork" and hasattr(os, "fork") else get_context("spawn")
+def _start(workers: Workers, work: Work, start_method: Literal["fork", "spawn"], *, writes: bool) -> None:
+    context = get_context("fork") if start_method == "fork" and can_fork() else get_context("spawn")
+    space = SharedSpace() if writes else None
     ours, theirs = context.Pipe()
-    process: BaseProcess = context.Process(target=_work, args=(theirs, work))
+    process: BaseProcess = context.Process(target=_work, args=(theirs, work, space))
     process.start()
     theirs.close()
-    workers[ours] = process
+    workers[ours] = _Worker(process, space)
 
 
 def _finish(workers: Workers) -> None:
@@ -247,16 +302,18 @@ def _finish(workers: Workers) -> None:
             with suppress(OSError):  # it was killed
                 connection.send(None)  # closing the pipe isn't enough: a forked process has those of earlier ones
             connection.close()
-    for process in workers.values():
-        process.join()
+    for worker in workers.values():
+        worker.process.join()
+        if worker.space is not None:
+            worker.space.close()
 
 
-def _work(connection: Connection, work: Work) -> None:
+def _work(connection: Connection, work: Work, space: SharedSpace | None) -> None:
     """Carry out turns in a process until the last one."""
     _end_with_parent()
     try:
         while (items := connection.recv()) is not None:
-            _Reporter(connection).carry_out(work, items)
+            _Reporter(connection, space).carry_out(work, items)
     except (EOFError, OSError):
         return
 
@@ -264,8 +321,9 @@ def _work(connection: Connection, work: Work) -> None:
 class _Reporter:
     """A sender of a turn's results, several small ones together."""
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+    def __init__(self, connection: Connection, space: SharedSpace | None) -> None:
+        self._connection, self._space = connection, space
+        self._number = 0
         self._begin()
 
     def _begin(self) -> None:
@@ -277,9 +335,10 @@ class _Reporter:
         """Work on the items of a turn. Raises OSError if nobody listens any more."""
         failure = None
         try:
-            for number, item in enumerate(items):
-                for result in work(item, self.add_read):
-                    self._add(pickle.dumps((number, result)))
+            write = () if self._space is None else (self.write,)
+            for self._number, item in enumerate(items):
+                for result in work(item, self.add_read, *write):
+                    self._add(pickle.dumps((self._number, result)))
         except Exception as error:  # noqa: BLE001  it is raised again in the parent
             if not isinstance(error, KsegError):
                 error.add_note(format_exc())
@@ -290,6 +349,15 @@ class _Reporter:
         """Add a number of read bytes."""
         self._size += size
         self._report_if_due()
+
+    def write(self, piece: memoryview) -> None:
+        """Add bytes among the results; these are reported before this process waits for space."""
+        assert self._space is not None
+        for start in range(0, len(piece), SLOT_SIZE):
+            if self._space.is_full or len(self._results) >= _PIECES_OF_ONE:
+                self._report()
+            shared = self._space.fill(piece[start : start + SLOT_SIZE])
+            self._results.append(pickle.dumps((self._number, shared)))
 
     def _add(self, result: bytes) -> None:
         self._report_if_due()  # before: often the turn ends after this one

@@ -4,9 +4,12 @@ import os
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator
 from contextlib import closing, contextmanager
 from itertools import chain
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from kseg.errors import KsegError
+
+if TYPE_CHECKING:
+    from kseg.system.processes import Write
 
 WORTH_PROCESSES = 32 << 20
 """Bytes to read below which starting processes costs more than it gains."""
@@ -68,6 +71,36 @@ def processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+@contextmanager
+def shared_writing(
+    work: Callable[[Item, OnRead, "Write"], Iterable[Result]],
+    items: Iterable[Item],
+    cost_of: Callable[[Item], int],
+    count: int,
+) -> Iterator[Iterator[tuple[Item, Result | memoryview]]]:
+    """Return the same as `shared_work`, and the bytes that `work` writes by its last argument, among its results.
+
+    `count` forked processes work. A process holds a few MiB of written bytes until it is its items' turn. The bytes are
+    valid until the next result is taken.
+
+    Raises:
+        KsegError: one of the processes was killed.
+    """
+    from kseg.system.processes import writings_in_turn
+
+    with closing(writings_in_turn(count, work, _bundles(items, cost_of, _BUNDLE_COUNT), _ignore)) as results:
+        yield results
+
+
+def useful_processes(costs: Collection[int], processes: int | None) -> int:
+    """Return how many processes should share parts of work with these bytes to read.
+
+    processes: the wanted number. None: one per processor, if there is enough to read.
+    """
+    wanted = processors() if processes is None else processes
+    return min(wanted, len(costs)) if processes is not None or are_worth_processes(costs) else 1
+
+
 def are_worth_processes(costs: Collection[int]) -> bool:
     """Return True if processes gain more than they cost to start, for parts of work with these bytes to read."""
     return len(costs) > 1 and sum(costs) >= WORTH_PROCESSES
@@ -92,8 +125,8 @@ def _results(
     waiting = iter(source)
     ahead = _look_ahead(waiting, cost_of, wanted)
     known = chain(ahead, waiting)
-    count = min(wanted, len(ahead))
-    if count < 2 or (processes is None and not are_worth_processes([*map(cost_of, ahead)])):
+    count = useful_processes([*map(cost_of, ahead)], processes)
+    if count < 2:
         yield from _results_here(work, known, on_read)
     else:
         from kseg.system.processes import results_in_turn

@@ -465,7 +465,7 @@ BEHAVIOUR = (
     Option("--check", "spark-export", "Print which Spark, Python and Java would be used, and exit.", bool),
     Option("--prepare-jvm", "spark-export", "Prepare Spark to start faster in later exports, and exit.", bool),
     Option("--submitted", "spark-export", "Run within spark-submit.", bool, hidden=True),
-    Option("-j --jobs", f"{WORKING} export", "Use up to N processes. [default: as many as speed up the run]",
+    Option("-j --jobs", f"{WORKING} dump export", "Use up to N processes. [default: as many as speed up the run]",
         int_number(1), "N", name="processes"),
     Option("-j --jobs", "spark-export", "Run N tasks at once. [default: Spark's parallelism]", int_number(1), "N",
         name="tasks"),

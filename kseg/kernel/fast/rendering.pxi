@@ -64,6 +64,11 @@ cdef class Renderer:
         for i in range(2, TEXTS):
             self.view.texts[i].size = -1
 
+    @property
+    def compared_offset(self):
+        """The offset with which the rule for gaps compares the next one."""
+        return self.last_offset if self.has_last_offset else None
+
     cdef Template* _compile(self, template) except? NULL:
         cdef CompiledTemplate owner
         cdef Template* own

@@ -16,7 +16,7 @@ from kseg.kernel.contract import (
     Rows,
     Template,
 )
-from kseg.kernel.twin.headers import Header, int64, sequence_after
+from kseg.kernel.twin.headers import Header, sequence_after
 from kseg.kernel.twin.lines import Line, Shown
 from kseg.kernel.twin.records import MARKERS, Control, RecordValues, Row, read_control, read_rows, unwrap
 from kseg.kernel.twin.rows import RecordChoice
@@ -67,7 +67,7 @@ class Renderer:
         self._decode, self._decode_control = decode, decode_control
         self._choice = None if record_filter is None else RecordChoice(record_filter)
         self._waiting: tuple[Line, Shown] | None = None
-        self._gap_rule, self._last_offset = GapRule(gap_rule), last_offset
+        self._gap_rule, self.compared_offset = GapRule(gap_rule), last_offset
         self.records = 0
         self.problems: list[RecordProblem] = []
         self.gaps: list[tuple[int, int]] = []
@@ -114,7 +114,7 @@ class Renderer:
         line = self._batch_lines[header.magic == 1]
         if not self._is_deep_legacy:
             if self._gap_rule is GapRule.PLAIN_MESSAGES and header.is_wrapper:
-                self._last_offset = header.last_offset
+                self.compared_offset = header.last_offset
             elif self._gap_rule is GapRule.PLAIN_MESSAGES:
                 self._note_offset(message.offset)
             self.records += 1
@@ -198,9 +198,9 @@ class Renderer:
         return (key, value, None, *(others or _NOT_DECODED))
 
     def _note_offset(self, offset: int) -> None:
-        """Note an offset that isn't the preceding offset + 1; or, with GapRule.FALLS, isn't above it."""
-        last, self._last_offset = self._last_offset, offset
-        if last is not None and (offset <= last if self._gap_rule is GapRule.FALLS else offset != int64(last + 1)):
+        """Note an offset that the rule doesn't allow after the preceding one."""
+        last, self.compared_offset = self.compared_offset, offset
+        if last is not None and self._gap_rule.is_gap(last, offset):
             self.gaps.append((last, offset))
 
 

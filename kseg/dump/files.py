@@ -17,7 +17,6 @@ from kseg.layouts import template as layout
 from kseg.output.progress import Talk
 from kseg.output.streams import flush_stdout, write_stdout
 from kseg.system.placed_path import PlacedPath, StrPath, as_path
-from kseg.system.shared_work import WORTH_PROCESSES, useful_processes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -175,14 +174,11 @@ def _parts_of_logs(plan: DumpPlan, form: Form) -> "AbstractContextManager[Parted
     options = form.options
     if options.processes == 1 or not form.prints_unchanged or not options.may_share_work:
         return nullcontext()
-    logs = [*_sized_logs(plan, options)]
-    if options.processes is None and sum(size for _, size in logs) < WORTH_PROCESSES:
-        return nullcontext()  # before anything is imported
     from kseg.dump.log_parts import parted_logs, parts_of
     from kseg.system.processes import can_fork
 
-    parted = parts_of(logs)
-    count = useful_processes([part.cost for parts in parted for part in parts], options.processes)
+    parted = parts_of([*_sized_logs(plan, options)])
+    count = min(options.processes, sum(map(len, parted)))
     return parted_logs(parted, form, count) if count > 1 and can_fork() else nullcontext()
 
 

@@ -39,8 +39,8 @@ class DumpOptions(NamedTuple):
     records before they are printed. `csv`: the style of CSV. `wide`: nothing in a table is cut. `zone` is the zone of
     times in ISO 8601. `choice`: the partitions whose files are printed. `is_merged`: records of all logs by timestamp.
     `has_summary`: whether JSON ends with a summary of the file. `all_replicas`: each copy of a partition is printed.
-    `is_verbose`: for each partition, the used copy is reported. `processes`: the number of processes, None for the most
-    useful one.
+    `is_verbose`: for each partition, the used copy is reported. `processes`: the most processes that
+    share the work.
     """
 
     like: Release | None = None
@@ -77,7 +77,7 @@ class DumpOptions(NamedTuple):
     has_summary: bool = True
     all_replicas: bool = False
     is_verbose: bool = False
-    processes: int | None = 1
+    processes: int = 1
 
     @property
     def may_share_work(self) -> bool:

@@ -92,15 +92,6 @@ def shared_writing(
         yield results
 
 
-def useful_processes(costs: Collection[int], processes: int | None) -> int:
-    """Return how many processes should share parts of work with these bytes to read.
-
-    processes: the wanted number. None: one per processor, if there is enough to read.
-    """
-    wanted = processors() if processes is None else processes
-    return min(wanted, len(costs)) if processes is not None or are_worth_processes(costs) else 1
-
-
 def are_worth_processes(costs: Collection[int]) -> bool:
     """Return True if processes gain more than they cost to start, for parts of work with these bytes to read."""
     return len(costs) > 1 and sum(costs) >= WORTH_PROCESSES
@@ -125,8 +116,8 @@ def _results(
     waiting = iter(source)
     ahead = _look_ahead(waiting, cost_of, wanted)
     known = chain(ahead, waiting)
-    count = useful_processes([*map(cost_of, ahead)], processes)
-    if count < 2:
+    count = min(wanted, len(ahead))
+    if count < 2 or (processes is None and not are_worth_processes([*map(cost_of, ahead)])):
         yield from _results_here(work, known, on_read)
     else:
         from kseg.system.processes import results_in_turn

@@ -24,7 +24,7 @@ from kseg.system.shared_work import OnRead, shared_writing
 
 if TYPE_CHECKING:
     from kseg.decode.record_decoders import RecordDecoder
-    from kseg.kernel.contract import Output
+    from kseg.kernel.entry_points import Output
     from kseg.system.processes import Write
 
 PART_SIZE = 4 << 20

@@ -183,7 +183,7 @@ def _parts_of_logs(plan: DumpPlan, form: Form) -> "AbstractContextManager[Parted
 
 
 def _sized_logs(plan: DumpPlan, options: DumpOptions) -> "Iterator[tuple[StrPath, int]]":
-    """Yield the printed logs, with their sizes: not those in stores, nor those that are joined from several copies."""
+    """Yield the printed logs, with their sizes, except logs in stores and logs joined from several copies."""
     for directory in plan.directories:
         for path in directory.files if directory.copies is None else ():
             if isinstance(path, PlacedPath) or kind_to_dump(path, options.like) not in LOG_KINDS:

@@ -1,4 +1,4 @@
-"""Parts of logs that processes render: in order, their text is that of one process.
+"""Parts of logs that processes render; in order, their texts are the text of one process.
 
 A part begins at an intact batch, and ends at the first batch from the next part's nominal start on, or before damage.
 A part counts if it begins where the preceding one ended. One process renders the rest of a log after damage, since the
@@ -219,7 +219,7 @@ class PartedLogs:
         self._results = self._after_flush(results)
 
     def _after_flush(self, results: Iterator[tuple[LogPart, Any]]) -> Iterator[tuple[LogPart, Any]]:
-        """Yield the results, which start the processes: at their end these would write what is buffered, too."""
+        """Yield the results after a flush: forked processes would write buffered text a second time."""
         self._printing.output.flush()
         flush_stdout()
         yield from results

@@ -29,7 +29,7 @@ class Deadline:
         return self
 
     def close(self) -> None:
-        """Drop the timer and the task: its exception refers to what it worked on."""
+        """Drop the timer and the task: the exception of the task refers to its data."""
         self._ends, self._task = inf, None
         if self._timer is not None:
             self._timer.cancel()

@@ -40,7 +40,7 @@ def _values(name: str, field: str) -> Iterator[str]:
 
 @cache
 def _metadata_files() -> dict[str, str]:
-    """Return the file of each distribution's metadata; that of the first directory in sys.path counts."""
+    """Return the file of each distribution's metadata, from the first directory in sys.path that has it."""
     found: dict[str, str] = {}
     for folder in sys.path:
         if os.path.isdir(folder):  # noqa: PTH112

@@ -232,10 +232,10 @@ class LogFile:
         return self._blocks.read(position, size)
 
     def read_headers(self, position: int, buffer: memoryview, rows: Rows, large: int) -> tuple[int, int]:
-        """Read the headers of large batches from a position on, as `walk_file` of the kernel; none that isn't plain.
+        """Read the headers of large batches from a position on, as `walk_file` of the kernel.
 
-        Returns the count of rows, and the end of the last one's batch in the buffer. Headers of files in other places,
-        or with unreadable blocks, aren't read.
+        Returns the count of rows, and the end of the last one's batch in the buffer; 0 rows for a file whose bytes are
+        elsewhere, or that has unreadable blocks.
         """
         if self._source is not None or self._blocks.unreadable:
             return 0, 0

@@ -2,17 +2,15 @@
 
 import asyncio
 import os
-import socket
 import ssl
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
 from time import monotonic
-from typing import NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from kseg.errors import KsegError, plural
 from kseg.kernel.contract import MOST
@@ -22,7 +20,11 @@ from kseg.serve.partition import ServedPartition
 from kseg.serve.turns import Room, Turns
 from kseg.serve.values import ENCRYPTED_PIECE, GROWTH_SECONDS, HEARD_AT_ONCE, LOOK_REST, PIECE, Limits
 from kseg.system.addresses import Address
+from kseg.system.packets import full_packets
 from kseg.system.tls import load_certificate, load_roots
+
+if TYPE_CHECKING:
+    import socket
 
 _MOST_UNHEARD = 1 << 20
 """The most bytes that a rejected client may still be sending."""
@@ -92,20 +94,9 @@ class PlainStream:
         except OSError:
             return 0
 
-    @contextmanager
-    def pieces_together(self) -> Iterator[None]:
-        """See Stream. Only Linux can do it."""
-        self._hold_back(is_held=True)
-        try:
-            yield
-        finally:
-            self._hold_back(is_held=False)
-
-    def _hold_back(self, *, is_held: bool) -> None:
-        """Let the system keep incomplete packets until there is more, or send them. Closed sockets have none."""
-        if sys.platform == "linux":
-            with suppress(OSError):
-                self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, is_held)
+    def pieces_together(self) -> AbstractContextManager[None]:
+        """See Stream."""
+        return full_packets(self._socket)
 
 
 class TlsStream:

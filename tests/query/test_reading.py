@@ -63,8 +63,8 @@ def test_narrow_queries_read_little(disk: Path) -> None:
         "SELECT count(*) FROM records WHERE topic = 'unknown'",
     )
     orders, partition = size_of(disk, "orders-*/*.log"), size_of(disk, "orders-1/*.log")
-    assert orders <= everything < orders + PARTITIONS * BLOCK
-    assert partition <= one_partition < partition + BLOCK
+    assert orders <= everything < orders * 1.1  # the batch at the end of a buffer is read again
+    assert partition <= one_partition < partition * 1.1
     assert few_offsets < 2 * BLOCK < partition // 10
     assert late < orders // 2  # the lookup of the time reads the last batches of all segments
     assert nothing < 4096

@@ -95,7 +95,7 @@ class PlainStream:
             return 0
 
     def pieces_together(self) -> AbstractContextManager[None]:
-        """See Stream."""
+        """See Stream. Does nothing on systems other than Linux."""
         return full_packets(self._socket)
 
 

@@ -8,8 +8,8 @@ from types import TracebackType
 class Deadline:
     """The time limit of the current task's waits, one at a time; a context that raises TimeoutError.
 
-    One timer serves many waits, since a new limit is mostly later than the timer: asyncio.timeout makes a timer for
-    each wait, which costs more than the usual wait for bytes that are already there.
+    One timer serves many waits, because a new limit usually ends after the timer. asyncio.timeout makes a timer for
+    each wait; that costs more than most waits, whose bytes have already arrived.
     """
 
     def __init__(self) -> None:
@@ -50,10 +50,10 @@ class Deadline:
     def _set_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = self._loop.call_at(self._ends, self._come)
+        self._timer = self._loop.call_at(self._ends, self._expire)
 
-    def _come(self) -> None:
-        """Cancel the wait if its time is over; otherwise, set the timer to its end."""
+    def _expire(self) -> None:
+        """Cancel the wait if its time has passed; otherwise, set the timer again."""
         self._timer = None
         if self._ends == inf:
             return

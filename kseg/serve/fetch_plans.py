@@ -29,6 +29,9 @@ from kseg.serve.values import AHEAD, READ_AT_ONCE, ServeSettings
 MOST_PLANS = 16_384
 """The most plans of all partitions together: 16 GiB at 1 MiB per fetch, and at most some 16 MiB of memory."""
 
+MOST_PLACES = 1024
+"""The most cached ends of answers, where the next fetches of the same clients begin."""
+
 
 class Planned(NamedTuple):
     """A plan for a fetch from a segment, and its log at that time."""
@@ -61,16 +64,18 @@ class KnownPlans:
             self._plans.pop(key, None)
         return None
 
+    def forget(self, partition: str) -> None:
+        """Forget the plans for fetching from a partition."""
+        with self._lock:
+            for key in [key for key in self._plans if key[0] == partition]:
+                del self._plans[key]
+
     def keep(self, partition: str, bounds: FetchBounds, planned: Planned) -> None:
         """Store a plan, replacing the least recently used plan."""
         with self._lock:
             self._plans[partition, bounds] = planned
             while len(self._plans) > self._most:
                 self._plans.popitem(last=False)
-
-
-MOST_PLACES = 1024
-"""The most cached ends of answers, where the next fetches of the same clients begin."""
 
 
 class _Place(NamedTuple):
@@ -92,8 +97,9 @@ class PartitionPlans:
         self._lock = Lock()
         self._places: OrderedDict[int, _Place] = OrderedDict()
 
-    def forget_places(self) -> None:
-        """Forget where answers ended, after the log was replaced."""
+    def forget(self) -> None:
+        """Forget the plans, and where answers ended, after the log or its list of segments was replaced."""
+        self._known.forget(self._name)
         with self._lock:
             self._places.clear()
 

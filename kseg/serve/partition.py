@@ -14,7 +14,7 @@ from kseg.log.side_files import states_at
 from kseg.serve.committed_view import CommittedView
 from kseg.serve.fetch_batches import FetchBounds, FetchPlan
 from kseg.serve.fetch_plans import KnownPlans, PartitionPlans
-from kseg.serve.intact_end import FileState, IntactEnd, state_of
+from kseg.serve.intact_end import IntactEnd, state_of
 from kseg.serve.missed_reports import MissedReports
 from kseg.serve.stored_records import StoredLog
 from kseg.serve.values import GROWTH_SECONDS, ServeSettings
@@ -63,7 +63,6 @@ class ServedPartition:
         self.is_strict = settings.is_strict
         self._lock = Lock()
         self._end = IntactEnd()
-        self._state: FileState | None = None
         self._offsets: ServedOffsets | None = None
         self._looked_at = 0.0
         self._committed = CommittedView()
@@ -108,11 +107,14 @@ class ServedPartition:
     def _look(self, known: ServedOffsets | None) -> ServedOffsets:
         if self.listed is None:
             return ServedOffsets(0, 0, 0)
+        bases = self.listed.base_offsets
         self.listed = self.listed.relist()
+        if self.listed.base_offsets[: len(bases)] != bases:
+            self._plans.forget()
         state = state_of(self.listed)
-        if known is not None and state == self._state:
+        if known is not None and state == self._reports.active:
             return known
-        self._state = self._reports.active = state
+        self._reports.active = state
         end = self._end.read(self.listed)
         if self._end.was_cut:
             self._forget()
@@ -124,7 +126,7 @@ class ServedPartition:
 
     def _forget(self) -> None:
         """Forget cached facts after the log was replaced."""
-        self._plans.forget_places()
+        self._plans.forget()
         self._committed, self._epochs, self._producers = CommittedView(), None, None
         self._say(f"{self}: its log was truncated and rewritten, so clients beyond its end get an error")
 

@@ -92,3 +92,10 @@ def test_a_log_that_only_grows_while_it_is_sent_is_sent(tmp_path: Path) -> None:
         got = answer.all_of_it()
         assert len(got) == answer.size
         assert content in got
+
+
+def test_a_segment_that_appears_between_others_is_read(client: Connection, log: Path) -> None:
+    write_segment(log.parent, [batch(200, b"c")], 200)
+    assert partition_of(client.ask(FETCH, 11, fetch(100)))["records"] == batch_bytes(batch(200, b"c"))
+    write_segment(log.parent, [batch(100, b"b")], 100)
+    assert partition_of(client.ask(FETCH, 11, fetch(100)))["records"] == batch_bytes(batch(100, b"b"))

@@ -21,7 +21,8 @@ from kseg.system.placed_path import PlacedPath, StrPath, as_path
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from kseg.dump.log_parts import PartedLogs
+    from kseg.dump.log_parts import SplitLogs
+    from kseg.releases import Release
 
 REPORTED_LINES = 20
 """Most lines of each file's report without --like; with it all lines are printed, like that release's."""
@@ -169,24 +170,24 @@ def _print_directories(plan: DumpPlan, form: Form, refuse: Callable[[OpenError],
     return readers
 
 
-def _parts_of_logs(plan: DumpPlan, form: Form) -> "AbstractContextManager[PartedLogs | None]":
+def _parts_of_logs(plan: DumpPlan, form: Form) -> "AbstractContextManager[SplitLogs | None]":
     """Have processes render the logs, if they can: complete local logs, whose rendered text is the output."""
     options = form.options
     if options.processes == 1 or not form.prints_unchanged or not options.may_share_work:
         return nullcontext()
-    from kseg.dump.log_parts import parted_logs, parts_of
+    from kseg.dump.log_parts import parts_of, split_logs
     from kseg.system.processes import can_fork
 
     parted = parts_of([*_sized_logs(plan, options)])
     count = min(options.processes, sum(map(len, parted)))
-    return parted_logs(parted, form, count) if count > 1 and can_fork() else nullcontext()
+    return split_logs(parted, form, count) if count > 1 and can_fork() else nullcontext()
 
 
 def _sized_logs(plan: DumpPlan, options: DumpOptions) -> "Iterator[tuple[StrPath, int]]":
     """Yield the printed logs, with their sizes, except logs in stores and logs joined from several copies."""
     for directory in plan.directories:
         for path in directory.files if directory.copies is None else ():
-            if isinstance(path, PlacedPath) or kind_to_dump(path, options.like) not in LOG_KINDS:
+            if isinstance(path, PlacedPath) or not _is_printed_log(path, options.like):
                 continue
             try:
                 size = os.stat(path).st_size  # noqa: PTH116  quicker
@@ -218,18 +219,23 @@ def _print_directory(
 
 
 def _print_file(path: StrPath, reader: DirectoryReader, form: Form, refuse: Callable[[OpenError], None]) -> None:
-    kind = kind_to_dump(path, form.options.like)
-    is_other = kind is FileKind.LOG and form.options.like is None and _is_other_log(path)
-    if kind in LOG_KINDS and not is_other:
+    if _is_printed_log(path, form.options.like):
         _print_log(form, refuse, path, reader)
         return
+    kind = kind_to_dump(path, form.options.like)
     try:
-        if kind is FileKind.UNKNOWN or is_other:
+        if kind is FileKind.UNKNOWN or kind in LOG_KINDS:
             form.pass_over(path)
         else:
             form.print_file(path, kind)
     except OpenError as error:
         refuse(_as_written(error, path))
+
+
+def _is_printed_log(path: StrPath, like: "Release | None") -> bool:
+    """Return True if a file is printed as a log of Kafka's; without --like, programs' own logs aren't."""
+    kind = kind_to_dump(path, like)
+    return kind in LOG_KINDS and not (kind is FileKind.LOG and like is None and _is_other_log(path))
 
 
 def _is_other_log(path: StrPath) -> bool:

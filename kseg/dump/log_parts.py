@@ -1,8 +1,8 @@
-"""Parts of logs that processes render; in order, their texts are the text of one process.
+"""Parts of logs that several processes render; joined in order, their texts equal the text of one process.
 
-A part begins at an intact batch, and ends at the first batch from the next part's nominal start on, or before damage.
-A part counts if it begins where the preceding one ended. One process renders the rest of a log after damage, since the
-search for its end depends on everything before it.
+A part begins at the first intact batch at or after its nominal start. It ends before the first batch at or after the
+next part's nominal start, or before damage. It is used only if it begins where the preceding part ended. After damage,
+one process renders the rest of the log, since the search for its end depends on everything before it.
 """
 
 from bisect import bisect_left
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 PART_SIZE = 4 << 20
 """Bytes of a part: its text usually fits into what a process may hold until it is the part's turn."""
 _SEARCHED = (64 << 10, TRUSTED_SIZE)
-"""Bytes in which the first batch of a part is searched, the usual ones first."""
+"""Sizes of the ranges in which kseg looks for a part's first batch, tried in this order."""
 
 
 class LogPart(NamedTuple):
@@ -46,14 +46,14 @@ class LogPart(NamedTuple):
     cost: int
 
 
-class _Begun(NamedTuple):
+class _PartStart(NamedTuple):
     """The first result of a part: the position of its first batch, and the bytes of the log."""
 
     position: int
     size: int
 
 
-class _Ended(NamedTuple):
+class _PartEnd(NamedTuple):
     """The last result of a part: the position where it ended, and its counts as in LogSummary.
 
     compared_offset: as in Renderer. decoded: counts of the log's decoder.
@@ -69,18 +69,18 @@ class _Ended(NamedTuple):
 
 def parts_of(logs: Sequence[tuple[StrPath, int]]) -> list[list[LogPart]]:
     """Return the parts of each log, from their paths and sizes."""
-    parted = []
+    split = []
     for number, (path, size) in enumerate(logs):
         starts = [*range(0, max(size, 1), PART_SIZE), None]
         ends = pairwise(starts)
-        parted.append([LogPart(number, path, start or 0, end, min(PART_SIZE, size)) for start, end in ends])
-    return parted
+        split.append([LogPart(number, path, start or 0, end, min(PART_SIZE, size)) for start, end in ends])
+    return split
 
 
 @contextmanager
-def parted_logs(parted: Sequence[Sequence[LogPart]], form: Form, processes: int) -> Iterator["PartedLogs"]:
+def split_logs(split: Sequence[Sequence[LogPart]], form: Form, processes: int) -> Iterator["SplitLogs"]:
     """Start processes that render the parts of logs, when the first text is needed, and end them."""
-    logs = PartedLogs(parted, form.printing)
+    logs = SplitLogs(split, form.printing)
     with shared_writing(PartRenderer(form), logs.remaining(), lambda part: part.cost, processes) as results:
         logs.take(results)
         yield logs
@@ -97,7 +97,7 @@ class PartRenderer:
         self._log_file: LogFile | None = None
         self._rendering: Rendering | None = None
 
-    def __call__(self, part: LogPart, _: OnRead, write: "Write") -> Iterator[_Begun | Damage | _Ended]:
+    def __call__(self, part: LogPart, _: OnRead, write: "Write") -> Iterator[_PartStart | Damage | _PartEnd]:
         """Write the text of a part, and yield the damages in it at their places.
 
         Nothing is yielded if it has no first batch, or if the log can't be opened: then the parent meets the error.
@@ -108,7 +108,7 @@ class PartRenderer:
         except KsegError:
             return
         if start is not None:
-            yield _Begun(start, log_file.size)
+            yield _PartStart(start, log_file.size)
             yield from _render_part(log_file, rendering, start, part.end, write)
 
     def _open(self, part: LogPart) -> tuple[LogFile, Rendering]:
@@ -132,7 +132,7 @@ def _first_batch(log_file: LogFile, start: int) -> int | None:
 
 def _render_part(
     log_file: LogFile, rendering: Rendering, start: int, end: int | None, write: "Write"
-) -> Iterator[Damage | _Ended]:
+) -> Iterator[Damage | _PartEnd]:
     if start > 0:
         rendering = rendering._replace(last_offset=MOST, is_continued=True)  # so that the first offset is noted
     output = new_output(write)
@@ -151,7 +151,7 @@ def _render_part(
     output.flush()
     decoder = _counting_decoder(rendering)
     decoded = None if decoder is None else decoder.take_counts()
-    yield _Ended(walk.position, batches, renderer.records, renderer.gaps, renderer.compared_offset, decoded)
+    yield _PartEnd(walk.position, batches, renderer.records, renderer.gaps, renderer.compared_offset, decoded)
 
 
 def _counting_decoder(rendering: Rendering) -> "InternalDecoder | RecordDecoder | None":
@@ -199,12 +199,12 @@ class _CleanWalk:
             return
 
 
-class PartedLogs:
+class SplitLogs:
     """Logs whose parts processes render; the text is written here, in order."""
 
-    def __init__(self, parted: Sequence[Sequence[LogPart]], printing: Printing) -> None:
+    def __init__(self, split: Sequence[Sequence[LogPart]], printing: Printing) -> None:
         """Take the parts of each log in the order of printing."""
-        self._parted = parted
+        self._split = split
         self._printing = printing
         self._results: Iterator[tuple[LogPart, Any]] = iter(())
         self._next: tuple[LogPart, Any] | None = None
@@ -212,7 +212,7 @@ class PartedLogs:
 
     def remaining(self) -> Iterator[LogPart]:
         """Yield the parts of all logs, without those of logs that were printed meanwhile."""
-        return (part for parts in self._parted for part in parts if part.number >= self._number)
+        return (part for parts in self._split for part in parts if part.number >= self._number)
 
     def take(self, results: Iterator[tuple[LogPart, Any]]) -> None:
         """Take the results of the remaining parts, in order."""
@@ -225,19 +225,19 @@ class PartedLogs:
         yield from results
 
     def begin(self, path: StrPath) -> int | None:
-        """Begin to print a log; return its number, or None if its parts aren't rendered by processes."""
-        for parts in self._parted[self._number :]:
+        """Start a log; return its number, or None if its parts aren't rendered by processes."""
+        for parts in self._split[self._number :]:
             if parts[0].path == path:
                 self._number = parts[0].number
                 return self._number
         return None
 
-    def open_log(self, number: int, log_file: LogFile, rendering: Rendering, output: "Output") -> "PartedLog":
+    def open_log(self, number: int, log_file: LogFile, rendering: Rendering, output: "Output") -> "SplitLog":
         """Return the log with a number, to print it."""
-        return PartedLog(self, number, log_file, rendering, output, self._printing.show_progress)
+        return SplitLog(self, number, log_file, rendering, output, self._printing.show_progress)
 
     def end(self, number: int) -> None:
-        """End to print a log: its further parts aren't needed."""
+        """Finish a log: its remaining parts aren't needed."""
         self._number = number + 1
 
     def results(self, number: int) -> Iterator[Any]:
@@ -257,7 +257,7 @@ class PartedLogs:
         write_stdout(text)
 
 
-class PartedLog:
+class SplitLog:
     """A log that is printed from its parts, and from the first damage on by this process.
 
     It has the same events and summary as RenderedLog.
@@ -265,7 +265,7 @@ class PartedLog:
 
     def __init__(
         self,
-        parts: PartedLogs,
+        parts: SplitLogs,
         number: int,
         log_file: LogFile,
         rendering: Rendering,
@@ -284,7 +284,9 @@ class PartedLog:
         position, is_accepted = 0, False
         for result in self._parts.results(self._number):
             match result:
-                case _Begun(start, size):
+                case _PartStart(start, size):
+                    if start > position:
+                        break  # there is damage between, and no later part begins at this position either
                     is_accepted = start == position
                     self._show_progress(self._log_file.path.name, start, size)
                 case _ if not is_accepted:
@@ -295,7 +297,7 @@ class PartedLog:
                 case Damage():
                     self.summary.damages.append(result)
                     yield result
-                case _Ended():
+                case _PartEnd():
                     self._add(result, is_first=position == 0)
                     position = result.position
                     if position >= self._log_file.size:
@@ -304,7 +306,7 @@ class PartedLog:
         if position < self._log_file.size or position == 0:
             yield from self._print_rest(position)
 
-    def _add(self, part: _Ended, *, is_first: bool) -> None:
+    def _add(self, part: _PartEnd, *, is_first: bool) -> None:
         """Add a part's counts to the summary; the gap before its first offset depends on the preceding part."""
         gaps = part.gaps
         if not is_first and gaps and gaps[0][0] == MOST:
@@ -316,13 +318,8 @@ class PartedLog:
         decoder = _counting_decoder(self._rendering)
         if decoder is not None:
             decoder.add_counts(part.decoded)
-        before = self.summary
-        self.summary = before._replace(
-            batches=before.batches + part.batches,
-            records=None if before.records is None else before.records + part.records,
-            size=max(before.size, part.position),
-            gaps=before.gaps + gaps,
-        )
+        size = max(self.summary.size, part.position)
+        self.summary = self.summary.followed_by(LogSummary(part.batches, part.records, size, [], gaps))
 
     def _print_rest(self, position: int) -> Iterator[Damage | None]:
         rendering = self._rendering
@@ -331,13 +328,7 @@ class PartedLog:
         items = _items_from(walk_log(self._log_file, rendering), position)
         rest = RenderedLog(self._log_file, rendering, self._output, items, self._show_progress)
         yield from rest.events()
-        before, after = self.summary, rest.summary
-        self.summary = after._replace(
-            batches=before.batches + after.batches,
-            records=None if before.records is None or after.records is None else before.records + after.records,
-            damages=before.damages + after.damages,
-            gaps=before.gaps + after.gaps,
-        )
+        self.summary = self.summary.followed_by(rest.summary)
 
 
 def _items_from(items: Iterator[Run | Damage], position: int) -> Iterator[Run | Damage]:

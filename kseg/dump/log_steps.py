@@ -61,6 +61,18 @@ class LogSummary(NamedTuple):
         outside = sum(damage.size for damage in self.damages if damage.kind is not DamageKind.ZERO_TAIL)
         return outside + self.invalid_size
 
+    def followed_by(self, rest: "LogSummary") -> "LogSummary":
+        """Return the summary of a log from those of its first part and of the rest; the size is that of the rest."""
+        records = None if self.records is None or rest.records is None else self.records + rest.records
+        return LogSummary(
+            self.batches + rest.batches,
+            records,
+            rest.size,
+            self.damages + rest.damages,
+            self.gaps + rest.gaps,
+            self.invalid_size + rest.invalid_size,
+        )
+
     def is_wrong(self, path: StrPath) -> bool:
         """Return True if a damage in the log at a path requires an exit status of 1."""
         return bool(self.damages) and _is_wrong(self.damages, as_path(path))

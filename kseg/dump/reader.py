@@ -13,7 +13,7 @@ from kseg.system.placed_path import StrPath, as_path
 
 if TYPE_CHECKING:
     from kseg.dump.forms import Printing
-    from kseg.dump.log_parts import PartedLog, PartedLogs
+    from kseg.dump.log_parts import SplitLog, SplitLogs
     from kseg.dump.plan import DumpedDirectory
     from kseg.kernel.entry_points import Output
     from kseg.log.selector import Selector
@@ -36,7 +36,7 @@ class DirectoryReader:
         printing: "Printing",
         *,
         buffer_size: int = BUFFER_SIZE,
-        parts: "PartedLogs | None" = None,
+        parts: "SplitLogs | None" = None,
     ) -> None:
         """Take the directory, without reading. parts: of the logs that processes render."""
         self.directory = directory
@@ -94,7 +94,7 @@ class DirectoryReader:
     @contextmanager
     def open_rendered(
         self, path: StrPath, rendering: Rendering, output: "Output"
-    ) -> "Iterator[RenderedLog | PartedLog]":
+    ) -> "Iterator[RenderedLog | SplitLog]":
         """Open a log to print its selected part, for `with`. Raises OpenError if it can't be opened.
 
         Args:

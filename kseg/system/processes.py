@@ -142,7 +142,7 @@ def writings_in_turn(
     bundles: Iterable[tuple[Item, ...]],
     on_read: OnRead,
 ) -> Generator[tuple[Item, Result | memoryview], None, None]:
-    """Yield the same as `results_in_turn`, and the bytes that `work` writes by its last argument, among its results.
+    """Yield the same as `results_in_turn`, and among them the bytes that `work` passes to its last argument.
 
     The bytes are in shared memory, and valid until the next result is taken. A process waits as soon as it has written
     SLOTS pieces that nobody has taken. It needs a system that can fork: see `can_fork`.
@@ -288,9 +288,14 @@ def _start_some(
 def _start(workers: Workers, work: Work, start_method: Literal["fork", "spawn"], *, writes: bool) -> None:
     context = get_context("fork") if start_method == "fork" and can_fork() else get_context("spawn")
     space = SharedSpace() if writes else None
-    ours, theirs = context.Pipe()
-    process: BaseProcess = context.Process(target=_work, args=(theirs, work, space))
-    process.start()
+    try:
+        ours, theirs = context.Pipe()
+        process: BaseProcess = context.Process(target=_work, args=(theirs, work, space))
+        process.start()
+    except OSError:
+        if space is not None:
+            space.close()
+        raise
     theirs.close()
     workers[ours] = _Worker(process, space)
 

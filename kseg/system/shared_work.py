@@ -78,7 +78,7 @@ def shared_writing(
     cost_of: Callable[[Item], int],
     count: int,
 ) -> Iterator[Iterator[tuple[Item, Result | memoryview]]]:
-    """Return the same as `shared_work`, and the bytes that `work` writes by its last argument, among its results.
+    """Return the same as `shared_work`, and the bytes that `work` passes to its last argument.
 
     `count` forked processes work. A process holds a few MiB of written bytes until it is its items' turn. The bytes are
     valid until the next result is taken.

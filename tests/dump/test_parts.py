@@ -5,10 +5,12 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from kseg.dump.log_parts import SplitLogs
 from tests import golden
 from tests.log_files import NewBatch, NewRecord, batch_bytes
 from tests.process_groups import interruptible, wait_for_end
@@ -80,6 +82,31 @@ def test_gaps_between_two_parts_are_reported_once(like: tuple[str, ...], tmp_pat
     alone = kseg([*command, "-j", "1"], tmp_path)
     assert alone.stderr
     assert kseg([*command, "-j", "2"], tmp_path) == alone
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_processes_render_an_intact_log_completely(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / NAME).write_bytes(log_of([*range(20)]))
+    alone = kseg(["dump", NAME, "-j", "1"], tmp_path)
+    monkeypatch.setattr("kseg.dump.log_parts.RenderedLog", None)
+    assert kseg(["dump", NAME, "-j", "2"], tmp_path) == alone
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_parts_after_damage_are_not_awaited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    intact = log_of([*range(40)])
+    (tmp_path / NAME).write_bytes(intact[:300] + bytes(40) + intact[340:])
+    alone = kseg(["dump", NAME, "-j", "1"], tmp_path)
+    results, taken = SplitLogs.results, []
+
+    def noted_results(logs: SplitLogs, number: int) -> Iterator[object]:
+        for each in results(logs, number):
+            taken.append(each)
+            yield each
+
+    monkeypatch.setattr(SplitLogs, "results", noted_results)
+    assert kseg(["dump", NAME, "-j", "2"], tmp_path) == alone
+    assert 0 < len(taken) < 10
 
 
 @pytest.mark.usefixtures("small_parts")

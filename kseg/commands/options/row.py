@@ -61,7 +61,7 @@ class Option(NamedTuple):
     def is_plain(self) -> bool:
         """True for an option whose value needs no conversion unless it is given."""
         is_bare = self.callback is None and not self.required and not self.nargs and "/" not in self.flags
-        return is_bare and (self.default is None or isinstance(self.type, tuple))
+        return is_bare and (self.default is None or (isinstance(self.type, tuple) and not self.multiple))
 
     @property
     def missing_value(self) -> object:

@@ -18,7 +18,7 @@ LARGE_BATCH = 1 << 12
 """The size of a batch after which only the next header is read."""
 _WINDOW_ROWS = 1 << 12
 _SPARSE_SIZE = 1 << 24
-"""Bytes of a log whose large batches' headers are read into one buffer; only these bytes take memory."""
+"""Bytes of a log whose large batches' headers are read into one buffer; it takes a page of memory per header."""
 _HEADERS_FIRST, _HEADERS_MOST = 4, 256
 """Headers made at once: few at first, since often only one is wanted."""
 _VALIDITY = {0: False, 1: True, UNCHECKED: None}
@@ -69,6 +69,13 @@ def walk_headers(log_file: LogFile, start: int = 0) -> Iterator[BatchHeader | Da
             yield from headers_of(item)
 
 
+def _untouched_memory(size: int) -> memoryview:
+    """Return zeros, of which only the pages that are written take memory: a new bytearray takes all of its own."""
+    from mmap import mmap
+
+    return memoryview(mmap(-1, size))
+
+
 def header_runs(log_file: LogFile, start: int = 0) -> Iterator[Run | Damage]:
     """Yield runs of batches by their headers from a batch's position on, CRCs unchecked; reads little but headers.
 
@@ -86,7 +93,7 @@ def header_runs(log_file: LogFile, start: int = 0) -> Iterator[Run | Damage]:
     sparse = memoryview(b"")
     while position < log_file.size:
         if wanted == BATCH_HEADER_SIZE:
-            sparse = sparse or memoryview(bytearray(min(_SPARSE_SIZE, log_file.size - position)))
+            sparse = sparse or _untouched_memory(min(_SPARSE_SIZE, log_file.size - position))
             count, end = log_file.read_headers(position, sparse, rows, LARGE_BATCH)
             if count:
                 yield Run(sparse, position, rows, count, 0)

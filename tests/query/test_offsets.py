@@ -161,7 +161,7 @@ def test_quick_query_reports_bytes_that_are_no_batch(tmp_path: Path) -> None:
     ("sql", "note"),
     [
         ("SELECT count(*) n FROM a WHERE key IS NOT NULL", b"--quick has no effect on a: the query needs key\n"),
-        ("SELECT count(*) n FROM a", b"--quick has no effect from position 0 on: headers don't tell the offsets of"),
+        ("SELECT count(*) n FROM a", b"from position 0 on, kseg reads and checks records despite --quick"),
     ],
 )
 def test_quick_query_says_why_it_reads_records(sql: str, note: bytes, tmp_path: Path) -> None:

@@ -55,10 +55,10 @@ def with_needed_bodies(
 
 
 def unchecked_runs(log_file: LogFile, start: int, is_wanted: Callable[[Run], bool]) -> Iterator[Run | Damage]:
-    """Yield runs of which only headers were read, CRCs unchecked; their headers suffice.
+    """Yield runs whose headers suffice, read without bodies and CRC checks.
 
-    Where a run isn't wanted as a whole, checked runs take its place. From the first run on whose headers don't suffice,
-    all runs are checked.
+    If only some batches of a run are wanted, kseg yields checked runs instead. From the first run whose headers don't
+    suffice, all runs are checked.
     """
     position = start
     while position < log_file.size:

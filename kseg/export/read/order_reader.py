@@ -101,7 +101,7 @@ class OrderReader:
         self._contents = contents
         self._offsets = None if of_headers is None else OffsetBatches(order.topic, order.partition, of_headers)
         self._is_quick = is_quick and of_headers is not None
-        self._read_records_from: int | None = None
+        self._read_records_from: tuple[str, int] | None = None
         self.options = options
         self._checksums = checksums
         self.sources: list[SourceFile] = []
@@ -159,9 +159,11 @@ class OrderReader:
             if counts.undecoded:
                 yield f"{replica}: {counts.line()}"
         if self._is_quick and self._read_records_from is not None:
+            path, position = self._read_records_from
             yield (
-                f"{replica}: --quick has no effect from position {self._read_records_from} on: headers don't tell the"
-                " offsets of old formats, of compacted batches, and of aborted transactions"
+                f"{path}: from position {position} on, kseg reads and checks records despite --quick, since headers"
+                " don't give the offsets in old formats, in compacted batches, in overlapping logs, and in partitions"
+                " with aborted transactions"
             )
         if tally.passed_over:
             yield f"{replica}: kseg skipped {plural(tally.passed_over, 'record')}: another record has the same offset"
@@ -263,7 +265,8 @@ class OrderReader:
     def _of_item(self, item: HeaderOffsets | Slice, origin: Origin) -> Iterator[pa.RecordBatch]:
         if isinstance(item, Slice):
             if self._read_records_from is None:
-                self._read_records_from = item.run.position + item.run.rows[item.first * ROW + START]
+                position = item.run.position + item.run.rows[item.first * ROW + START]
+                self._read_records_from = f"{self.order.place}/{origin.segment}", position
             yield from self._of_slice(item, origin)
             return
         for piece in with_bodies(iter([item.piece.run]), 0, self.options.max_decompressed):

@@ -8,7 +8,7 @@ VENV_PYTHON := $(VENV)/bin/python
 KERNEL := $(VENV)/kernel# a file with the name of the built kernel; kseg is installed
 DEVELOPMENT := $(VENV)/development# a file: kseg and the libraries for tests and checks are installed
 KERNEL_SOURCES := kseg/kernel/fast.pyx $(wildcard kseg/kernel/fast/*.pxi) kseg/kernel/carve.h kseg/kernel/crc.h kseg/kernel/ascii.h kseg/kernel/keyed.h \
-    setup.py kseg/kernel/declarations.py $(wildcard kseg/kernel/*contract.py) kseg/formats/header_fields.py
+    setup.py kseg/kernel/declarations.py $(wildcard kseg/kernel/*contract.py) kseg/kernel/entry_points.py kseg/formats/header_fields.py
 PEERS := $(VENV)/peers# a file: libraries for comparisons are installed
 DIST := $(VENV)/dist# a file: tools that check wheels are installed
 BROWSER := $(VENV)/browser# a file: libraries that drive a browser are installed

@@ -125,6 +125,8 @@ def contract_numbers() -> Iterator[tuple[str, int]]:
     """Yield names of constants of the contracts with their values."""
     for values, prefix, count_name in NUMBERS:
         named = members(values)
+        if values in (contract.Slot, contract.Text) and [number for _, number in named] != [*range(len(named))]:
+            raise ValueError(f"{values.__name__}: the numbers aren't 0 to {len(named) - 1}; number the members again")
         yield from ((prefix + name, number) for name, number in named)
         yield count_name, len(named)
     for module, names in CONSTANTS:

@@ -260,8 +260,8 @@ class FoldingKernel(Kernel, Protocol):
         Each header goes to its batch's place in the buffer, which begins at that position; its other bytes mean
         nothing. `room`: bytes of the file from there on. Returns the count of rows, and the end of the last one's batch
         in the buffer. Stops before a batch of less than `large` bytes, since smaller ones are read faster together;
-        before a control batch, whose marker readers need; and before whatever is no v2 header, can't be read, or ends
-        after the room.
+        before a control batch, whose marker readers need; and before anything that isn't a v2 header, can't be read,
+        or ends after the room.
         """
 
     def end_marker(self, raw: memoryview | bytes) -> tuple[int, int, int] | None:

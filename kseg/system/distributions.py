@@ -7,16 +7,20 @@ import os
 import re
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache
 
 _FILES = {"dist-info": "METADATA", "egg-info": "PKG-INFO"}
-"""The file in directories NAME-VERSION.dist-info and so on. Source: PyPA's "Recording installed projects"."""
+"""The metadata file in each kind of directory, such as NAME-VERSION.dist-info.
+
+Source: PyPA's "Recording installed projects".
+"""
 
 
 def installed_versions(name: str) -> Iterator[tuple[str, str]]:
-    """Yield the installed ones of the distributions that a distribution or its extras require, and their versions.
+    """Yield name and version of each installed distribution that a distribution or one of its extras requires.
 
-    They come in the order of their names. Yields nothing if the metadata isn't in a directory of sys.path.
+    They are sorted by name. Yields nothing if the metadata isn't in a directory of sys.path.
     """
     required = {re.split(r"[^\w.-]", line)[0] for line in _values(name, "Requires-Dist")}
     for each in sorted(required):
@@ -29,7 +33,7 @@ def _values(name: str, field: str) -> Iterator[str]:
     path = _metadata_files().get(_normal_name(name))
     if path is None or not os.path.isfile(path):  # noqa: PTH113  pathlib isn't imported yet
         return
-    with open(path, encoding="utf-8", errors="replace") as metadata:  # noqa: PTH123
+    with suppress(OSError), open(path, encoding="utf-8", errors="replace") as metadata:  # noqa: PTH123
         for line in metadata:
             if not line.strip():  # the description follows
                 return
@@ -43,11 +47,11 @@ def _metadata_files() -> dict[str, str]:
     """Return the file of each distribution's metadata, from the first directory in sys.path that has it."""
     found: dict[str, str] = {}
     for folder in sys.path:
-        if os.path.isdir(folder):  # noqa: PTH112
-            for entry in os.listdir(folder):  # noqa: PTH208
-                kind = entry.rpartition(".")[2]
+        with suppress(OSError):  # it is missing, a file, or can't be read
+            for entry in os.listdir(folder or "."):  # noqa: PTH208
+                stem, _, kind = entry.rpartition(".")
                 if kind in _FILES:
-                    found.setdefault(_normal_name(entry.partition("-")[0]), f"{folder}/{entry}/{_FILES[kind]}")
+                    found.setdefault(_normal_name(stem.partition("-")[0]), f"{folder}/{entry}/{_FILES[kind]}")
     return found
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import signal
 else:
-    import _signal as signal  # what `signal` consists of; making its enums takes each start 3 M instructions
+    import _signal as signal  # the C part of `signal`, whose enums cost each start 3 M instructions
 
 INTERRUPTED = 130
 """The exit status that shells use after SIGINT."""

@@ -62,10 +62,17 @@ def _declared_licenses(bill: Mapping[str, Any]) -> dict[str, list[str]]:
     """Return the SPDX identifiers of each library's licenses in a bill of materials."""
     return {
         each["name"].replace("-", "_").lower(): [
-            given["license"]["id"] for given in each.get("licenses", ()) if "id" in given.get("license", ())
+            identifier for given in each.get("licenses", ()) for identifier in _identifiers(given)
         ]
         for each in bill["components"]
     }
+
+
+def _identifiers(given: Mapping[str, Any]) -> list[str]:
+    """Return the identifiers in an entry, which has one license or an expression of several."""
+    if "expression" in given:
+        return [word for word in re.findall(r"[\w.+-]+", given["expression"]) if word not in ("AND", "OR", "WITH")]
+    return [given["license"]["id"]] if "id" in given.get("license", ()) else []
 
 
 def _license_texts(folder: Path, declared: Mapping[str, list[str]]) -> Iterator[tuple[str, str]]:

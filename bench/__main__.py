@@ -21,7 +21,7 @@ from bench.report import DataSetResult, report
 from bench.works import COMPARISONS, GROUPS, HELP, KSEG, PYTHON, TEXT, TEXTS, Comparison, Run, command
 
 BUILD = "build"
-FUZZING = "\n## Fuzzing\n"
+OTHER_RUNS = "\n## Start\n"
 LIMITS = Path(__file__).with_name("limits.py")
 
 
@@ -56,8 +56,8 @@ def main() -> None:
 
 
 def _kept(page: Path) -> str:
-    """Return the end of a page, which has the figures of `make fuzz`."""
-    _, heading, figures = (page.read_text() if page.exists() else "").partition(FUZZING)
+    """Return the end of a page, which has the figures of other benchmarks."""
+    _, heading, figures = (page.read_text() if page.exists() else "").partition(OTHER_RUNS)
     return heading + figures
 
 

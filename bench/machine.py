@@ -26,9 +26,9 @@ def load_average() -> str:
 
 
 def kseg_version(kseg: str) -> str:
-    """Return the output of `kseg --version`, with the kernel."""
+    """Return the first line of `kseg --version`, which has the kernel."""
     process = subprocess.run([kseg, "--version"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-    return process.stdout.strip() or "kseg --version failed"
+    return process.stdout.partition("\n")[0] or "kseg --version failed"
 
 
 def _version(name: str) -> str:

@@ -133,9 +133,8 @@ class Client:
         await self.hold(sum(len(piece) for piece in answered.pieces if isinstance(piece, bytes)))
         for room in rooms:
             room.leave_alone(self)
-        with self._stream.pieces_together():
-            for piece in answered.pieces:
-                await self._send(piece)
+        for piece in answered.pieces:
+            await self._send(piece)
         for room in rooms:
             room.give_back(self)
         self._shared.note(f"{self._name} {answered.line}; {(monotonic() - started) * 1000:.0f} ms")

@@ -5,7 +5,7 @@ import os
 import ssl
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
@@ -20,7 +20,6 @@ from kseg.serve.partition import ServedPartition
 from kseg.serve.turns import Room, Turns
 from kseg.serve.values import ENCRYPTED_PIECE, GROWTH_SECONDS, HEARD_AT_ONCE, LOOK_REST, PIECE, Limits
 from kseg.system.addresses import Address
-from kseg.system.packets import full_packets
 from kseg.system.tls import load_certificate, load_roots
 
 if TYPE_CHECKING:
@@ -47,9 +46,6 @@ class Stream(Protocol):
 
     async def send_stored(self, file: FileIO, position: int, size: int) -> int:
         """Send bytes of a file; return their number, which is lower if the file ends before."""
-
-    def pieces_together(self) -> AbstractContextManager[None]:
-        """Send the pieces of an answer in as few packets as possible: each packet wakes the client."""
 
 
 class PlainStream:
@@ -93,10 +89,6 @@ class PlainStream:
             return os.sendfile(self._socket.fileno(), file.fileno(), position, size)
         except OSError:
             return 0
-
-    def pieces_together(self) -> AbstractContextManager[None]:
-        """See Stream. Does nothing on systems other than Linux."""
-        return full_packets(self._socket)
 
 
 class TlsStream:
@@ -149,10 +141,6 @@ class TlsStream:
         piece = await asyncio.to_thread(os.pread, file.fileno(), size, position)
         await self.write(piece)
         return len(piece)
-
-    def pieces_together(self) -> AbstractContextManager[None]:
-        """See Stream. Each piece is a TLS record of its own anyway."""
-        return nullcontext()
 
     async def _step(self, step: Callable[[], T]) -> T:
         """Run a step that may need more of the bytes of the client, and send its output."""

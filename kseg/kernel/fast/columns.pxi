@@ -37,6 +37,7 @@ cdef class Texts:
         if text.size >= 0:
             last = self.validity.memory + (count >> 3)
             last[0] = last[0] | (1 << (count & 7))
+        if text.size > 0:  # the memory may still be missing
             if text.size > self.data.capacity - self.data.used:
                 self.data.reserve(max(2 * self.data.capacity, self.data.used + text.size))
             memcpy(self.data.memory + self.data.used, text.at, text.size)

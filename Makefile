@@ -79,7 +79,7 @@ watched = cd $(WATCHED) && PYTHONDONTWRITEBYTECODE= LD_PRELOAD="$$(gcc -print-fi
     ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 PYTHONMALLOC=malloc KSEG_KERNEL=fast \
     $(abspath $(VENV_PYTHON))
 
-$(WATCHED)-kernel: $(DEVELOPMENT) Makefile
+$(WATCHED)-kernel: $(KERNEL) $(DEVELOPMENT) Makefile
 	rm -rf $@ build/temp* && mkdir -p $@
 	CFLAGS='$(SANITIZE) -fno-omit-frame-pointer -g -O1' LDFLAGS='$(SANITIZE)' \
 	    $(VENV_PYTHON) -W ignore setup.py -q build_ext --force --build-lib $@ --build-temp $@

@@ -112,11 +112,14 @@ def _time_in(archive: Path) -> int:
 
 
 def run(command: list[str], directory: Path, variables: Mapping[str, str] | None = None) -> str:
-    """Return the output of a command whose files get the usual modes; if it fails, end the program with its output."""
+    """Return the output of a command whose files get the usual modes; if it fails, end the program with its output.
+
+    Python writes no compiled modules on the way: those of a release must not depend on which ones were there before.
+    """
     ran = subprocess.run(
         command,
         cwd=directory,
-        env={**os.environ, "PYTHONHASHSEED": "0", **(variables or {})},
+        env={**os.environ, "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1", **(variables or {})},
         capture_output=True,
         text=True,
         check=False,

@@ -140,5 +140,7 @@ def _c_library_versions(folder: Path) -> Iterator[str]:
 def _compile(folder: Path) -> None:
     """Compile all modules; the compiled ones have hashes instead of times, which Python doesn't compare."""
     place = folder / "lib"
+    for old in [*place.rglob("__pycache__")]:
+        shutil.rmtree(old)
     command = [python_of(folder), "-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash", "-s", place, place]
     run([*map(str, command)], folder)

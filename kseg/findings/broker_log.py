@@ -243,6 +243,13 @@ KNOWN_LINES: tuple[KnownLine, ...] = (
         refuses_at=("*.checkpoint: bad-crc *", "*.checkpoint: * can't be read completely"),
     ),
     KnownLine(
+        "Inconsistent snapshot state: there must be a snapshot at an offset larger then the current log start offset …",
+        ("metadata-checkpoint",),
+        _METADATA,
+        _STARTING,
+        refuses_at=("*.log: it begins at offset *",),
+    ),
+    KnownLine(
         "Error while loading snapshot OffsetAndEpoch…",
         ("metadata-checkpoint",),
         _METADATA,

@@ -144,10 +144,10 @@ DISK_FINDINGS: dict[str, FindingKind] = {
     ),
     "metadata-checkpoint": FindingKind(
         _ERROR,
-        "The newest metadata checkpoint is damaged, incomplete or from another cluster.",
+        "The newest metadata checkpoint is missing, damaged, incomplete or from another cluster.",
         "The node refuses to start, or it starts with the readable part of the checkpoint. If that part contains"
         " no topics, every partition is renamed to `-stray`.",
-        "Move the checkpoint away while the node is down. The node then reads the previous checkpoint and the log"
+        "Move a damaged checkpoint away while the node is down. The node then reads the previous checkpoint and the log"
         " after it, if the log still goes back that far. Otherwise, copy `__cluster_metadata-0` from another"
         " voter, or run `kseg rebuild-metadata`.",
     ),

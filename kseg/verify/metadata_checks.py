@@ -33,9 +33,16 @@ def check_quorum(partition: PartitionLog, findings: Findings) -> None:
 def check_metadata_checkpoints(partition: PartitionLog, findings: Findings) -> int:
     """Check the checkpoints, of which a start reads the newest; return its end offset, 0 if it is unusable.
 
+    The newest must reach the start of the log at least, whatever is in it.
+
     Source: KafkaMetadataLog.recoverSnapshots, MetadataLoader.handleLoadSnapshot.
     """
     files = checkpoint_files(partition)
+    start = partition.base_offsets[0] if partition.base_offsets else 0
+    newest = files[0][0] if files else 0
+    if newest < start:
+        sentence = f"it begins at offset {start}, but no checkpoint has the metadata from before"
+        findings.add("metadata-checkpoint", partition.segments[0].path, sentence)
     read = [(path, read_checkpoint(path, end)) for end, path in files]
     usable = 0
     for place, (path, found) in enumerate(read):

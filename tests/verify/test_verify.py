@@ -19,6 +19,7 @@ from tests.log import edits
 from tests.log.advice import CASES, ELSEWHERE, NOT_FOLLOWED
 from tests.log_files import ABORT, COMMIT, NewBatch, NewRecord, batch_bytes, marker, write_segment
 from tests.loops import for_each
+from tests.run import kseg
 
 ROOT = golden.ROOT.parent
 HEALTHY = sorted(
@@ -519,3 +520,16 @@ def test_metadata_snapshot_that_a_controller_deletes_meanwhile_is_left_out(tmp_p
     for path in partition.glob("*.checkpoint"):
         path.unlink()
     assert verify_partition(listed).problems == ()
+
+
+def test_metadata_log_whose_beginning_no_checkpoint_covers_is_an_error(tmp_path: Path) -> None:
+    partition = edits.copy_partition(tmp_path, "4.3.1/__cluster_metadata-0")
+    assert kseg(["verify", str(partition)], tmp_path).status == 0
+    for checkpoint in partition.glob("*.checkpoint"):
+        checkpoint.unlink()
+    ran = kseg(["verify", str(partition)], tmp_path)
+    sentence = "error metadata-checkpoint: it begins at offset 510, but no checkpoint has the metadata from before"
+    assert (ran.status, sentence in ran.stdout.decode()) == (1, True)
+    (partition.parent / "meta.properties").write_text("version=1\nnode.id=1\ncluster.id=c\n", encoding="utf-8")
+    told = kseg(["doctor", str(partition.parent)], tmp_path).stdout.decode()
+    assert told.startswith("A broker doesn't start: Inconsistent snapshot state: there must be a snapshot")

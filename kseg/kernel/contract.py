@@ -167,6 +167,8 @@ class Program(NamedTuple):
 ROW = 3
 """Values per batch in a table of rows: START (in the buffer), SIZE, VALID (1 if the CRC holds)."""
 START, SIZE, VALID = range(ROW)
+LEAST_RECORD = 7
+"""Bytes of a record without key, value and headers. Source: DefaultRecord."""
 
 Buffer = Any  # any object with the buffer protocol (collections.abc.Buffer from 3.12 on)
 Rows: TypeAlias = "array[int]"

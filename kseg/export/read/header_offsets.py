@@ -12,6 +12,7 @@ from kseg import kernel
 from kseg.arrow import repeated_int32, repeated_text
 from kseg.codecs.limits import LARGEST_RATIO, LARGEST_RATIO_FREE
 from kseg.index.header_scan import end_of, events, header_of, header_runs
+from kseg.kernel.contract import LEAST_RECORD
 from kseg.kernel.fold_contract import Event
 from kseg.reading.blocks import Damage
 from kseg.reading.bodies import Slice, with_bodies
@@ -21,8 +22,6 @@ OFFSET_COLUMNS = ("topic", "partition", "offset")
 """Columns for which headers suffice."""
 ROWS = 1 << 16
 """Most rows of a record batch."""
-_LEAST_RECORD = 7
-"""Bytes of the smallest record. Source: DefaultRecord."""
 _ENDS_STRETCH = Event.GAP | Event.CONTROL
 
 
@@ -105,7 +104,7 @@ def header_offsets(run: Run) -> HeaderOffsets | None:
 def _may_have(count: int, run: Run) -> bool:
     """Return True if a run's bodies may have so many records; a header can claim any number."""
     most = LARGEST_RATIO * (end_of(run) - run.position) + LARGEST_RATIO_FREE * run.row_count
-    return count * _LEAST_RECORD <= most
+    return count * LEAST_RECORD <= most
 
 
 class OffsetBatches:

@@ -7,7 +7,6 @@ cdef enum:
     PIECE = 16384  # bytes of a text that are decoded between two looks at the room left
     MANY_HEADERS = 1000
     NO_PROBLEM = -1
-    LEAST_RECORD = 7  # bytes of a record without key, value and headers
     SHORT = 32  # literals up to this size are copied in one piece of this size; excess bytes are overwritten
     WIDEST = 6  # most bytes that one byte of text can become: \u0000 in JSON
     NOT_CONTINUED = 0  # open transactions of producers: no batch was passed since the last call,

@@ -21,10 +21,9 @@ from kseg.kernel.carve_contract import (
     MOST_READ,
     SMALL_BATCH,
 )
+from kseg.kernel.contract import LEAST_RECORD
 from kseg.kernel.twin.headers import Header, crc32c, read_header
 
-_LEAST_RECORD = 7
-"""Bytes of a record without key, value and headers."""
 LAST_OFFSET_BYTE_CLEAR = 56
 """The bits of an offset below its first byte, which is 0 in a batch that carving finds."""
 _CRC = BATCH_HEADER_FIELDS.field("crc")
@@ -114,7 +113,7 @@ def may_be_batch(content: memoryview | bytes, size: int) -> bool:
         and min(found[3], *found[8:13]) >= -1
         and 0 <= found.records_count <= delta + 1
         and delta >= 0
-        and (found.codec != Codec.NONE or size - BATCH_HEADER_SIZE >= found.records_count * _LEAST_RECORD)
+        and (found.codec != Codec.NONE or size - BATCH_HEADER_SIZE >= found.records_count * LEAST_RECORD)
     )
 
 
